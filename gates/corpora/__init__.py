@@ -1,0 +1,1 @@
+"""From manifests to verified texts: sources, cache, cleaner, splits."""

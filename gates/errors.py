@@ -1,0 +1,101 @@
+"""Exit codes and the one tree of exceptions that this package raises.
+
+GatesError
+├── UsageError          the caller's mistake: a missing file, an impossible option
+│   └── InputError      a document with mistakes, all of them listed (gate, manifest, values)
+├── CorpusError         a text is missing, unreadable or not what its manifest says
+├── SeatError           the seat cannot be reached, or does not keep its contract
+│   └── UnfitSeatError  the seat answers, but not with what was asked for (canary, wrong model): INVALID
+├── RecordError         a record is missing, locked or of an unknown schema
+│   └── RefusedError    generation refused: no seal, or something binding has changed
+└── TamperedError       a hash or chain does not hold
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a command's exit status means."""
+
+    PASS = 0
+    FAIL = 1
+    USAGE = 2
+    INCONCLUSIVE = 3
+    INVALID = 4
+    TAMPERED = 5
+
+
+class GatesError(Exception):
+    """Anything this package refuses, with the next step a person can take.
+
+    `exit_code` is the status the command line ends with.
+    """
+
+    exit_code = ExitCode.USAGE
+
+    def __init__(self, message: str, *, next_step: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.next_step = next_step
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  next: {self.next_step}" if self.next_step else self.message
+
+
+class UsageError(GatesError):
+    """The caller asked for something that cannot be."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake in a document: where it stands, what it says, which rule it breaks, what to write instead."""
+
+    where: str
+    path: str
+    value: str
+    rule: str
+    suggestion: str = ""
+
+    def __str__(self) -> str:
+        hint = f" ({self.suggestion})" if self.suggestion else ""
+        value = f" = {self.value}" if self.value else ""
+        return f"{self.where}: {self.path}{value}: {self.rule}{hint}"
+
+
+class InputError(UsageError):
+    """A document with mistakes; `problems` holds all of them, in the order of the file."""
+
+    def __init__(self, title: str, problems: tuple[Problem, ...], *, next_step: str = "") -> None:
+        super().__init__("\n".join([title, *(f"  {problem}" for problem in problems)]), next_step=next_step)
+        self.problems = problems
+
+
+class CorpusError(GatesError):
+    """A text is missing, unreadable, or not the text its manifest names."""
+
+
+class SeatError(GatesError):
+    """The seat cannot be reached or does not keep its contract."""
+
+    exit_code = ExitCode.INVALID
+
+
+class UnfitSeatError(SeatError):
+    """The seat answers, but something else than what the gate names: the run is INVALID."""
+
+
+class RecordError(GatesError):
+    """A record is missing, locked, or of a schema this version does not know."""
+
+
+class RefusedError(RecordError):
+    """Generation is refused: there is no seal, or something binding has changed since."""
+
+
+class TamperedError(GatesError):
+    """A hash or a chain of hashes does not hold."""
+
+    exit_code = ExitCode.TAMPERED

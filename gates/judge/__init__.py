@@ -1,0 +1,1 @@
+"""Floors and verdicts as pure functions on measured values."""

@@ -1,0 +1,1 @@
+"""Voice, memorisation and damage as pure functions on arrays and texts."""

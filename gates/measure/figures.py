@@ -1,0 +1,162 @@
+"""What was measured, as frozen records: the only thing that judges see.
+
+Shapes: S generation seeds, P prompts. Nothing here decides anything. Records keep positions and hashes of matched
+source text, never the text.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from gates.records import Record, Sha256
+
+Rate = float
+"""A share in [0, 1]."""
+
+
+class Unmeasured(Record):
+    """An axis that could not be measured on this arm, and why. Never a PASS."""
+
+    unmeasured: str
+
+
+class VoiceFigures(Record):
+    """`delta_cb@1` of one arm against the base, toward the held-out text.
+
+    `distances` (S,) are d(arm, s) in [0, 2] in the order of the arm's seeds, `base_distances` (S,) the base's.
+    `delta` = mean(base_distances) − mean(distances); positive = toward the author. `spread` = max − min over seeds.
+    `ceiling` = the distance of the author's own text under the same conditions; `span` = mean(base_distances) −
+    ceiling; `span_closed` = delta / span (None when the span is not positive). `interval`: descriptive 95 % prompt
+    bootstrap of delta. `imposters`: the move toward each imposter; `specificity` = delta − the largest of them.
+    `influence` (P,): delta without that prompt, minus delta. `words` (S,): words in each seed's pool.
+    """
+
+    signature: str
+    frame_sha256: Sha256
+    words: tuple[int, ...]
+    base_words: tuple[int, ...]
+    distances: tuple[float, ...]
+    base_distances: tuple[float, ...]
+    delta: float
+    spread: float
+    base_spread: float
+    ceiling: float | None
+    span: float | None
+    span_closed: float | None
+    interval: tuple[float, float]
+    imposters: dict[str, float]
+    specificity: float | None
+    influence: tuple[float, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Source(Record):
+    """Where a matched run stands in a source: file name and word offset from 0."""
+
+    file: str
+    start: int = Field(ge=0)
+
+
+class Run(Record):
+    """A maximal run of matched words: which generation, where in it, how long, and every place it comes from.
+
+    `start` and `length` count words of the generation's text from 0. `sha256` is of the run's words joined by single
+    spaces. `capitalised`: offsets within the run of words written with a capital in the generation.
+    """
+
+    prompt: int
+    seed: int
+    start: int = Field(ge=0)
+    length: int = Field(ge=1)
+    sources: tuple[Source, ...]
+    sha256: Sha256
+    capitalised: tuple[int, ...]
+
+
+class SelfCollision(Record):
+    """How often the author's own held-out text hits the train split, in windows of the arm's own lengths."""
+
+    windows: int
+    hits: int
+    rate: Rate
+    longest: int
+
+
+class MemorisationFigures(Record):
+    """`ngram_hits@1` of one arm against the train split, its own prompts' n-grams subtracted.
+
+    `hits` of `generations` hold at least one n-gram; `ngram_share` of all n-grams and `words_covered` of all words
+    match; `longest` is the longest run in words. `heldout_hits`: generations holding an n-gram of the held-out text.
+    `ratio`: hit-rate / self-collision rate with its exact 95 % limits (None: undefined, or no upper limit).
+    """
+
+    signature: str
+    n: int
+    generations: int
+    hits: int
+    rate: Rate
+    ngram_share: Rate
+    words_covered: Rate
+    longest: int
+    runs: tuple[Run, ...]
+    heldout_hits: int
+    heldout_longest: int
+    self_collision: SelfCollision
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+
+
+class DamageFigures(Record):
+    """One damage axis of one arm: `values` (S, P), each 0 or 1 (or a share), seed by prompt; higher is not better.
+
+    `worse` says which direction is harm.
+    """
+
+    signature: str
+    worse: Literal["higher", "lower"]
+    values: tuple[tuple[float, ...], ...]
+    per_seed: tuple[float, ...]
+    rate: float
+
+
+class ValidityFigures(Record):
+    """Whether an arm's generations are fit to judge: how many there should be, and what is wrong with them."""
+
+    expected: int
+    present: int
+    errors: int
+    empty: int
+    repeated_seeds: int = Field(description="texts that an earlier seed of the same prompt gave word for word")
+
+
+class ArmMeasurements(Record):
+    """Everything measured on one arm. The base has no voice figures of its own: it is what others move from."""
+
+    role: Literal["base", "candidate", "control"]
+    seeds: tuple[int, ...]
+    validity: ValidityFigures
+    voice: VoiceFigures | Unmeasured | None
+    memorisation: MemorisationFigures | Unmeasured | None
+    damage: dict[str, DamageFigures | Unmeasured]
+
+
+class Leak(Record):
+    """A run of at least 20 words that train and held-out text share."""
+
+    train: Source
+    heldout: Source
+    length: int
+    sha256: Sha256
+
+
+class Measurements(Record):
+    """All figures of one run, a pure function of seal, texts and generations."""
+
+    schema_: Literal["gates.measurements/1"] = Field(default="gates.measurements/1", alias="schema")
+    seal: Sha256
+    generations_sha256: Sha256
+    arms: dict[str, ArmMeasurements]
+    leaks: tuple[Leak, ...]

@@ -1,0 +1,1 @@
+"""Seal, ledger and run store: written once, hashed, chained."""

@@ -1,0 +1,138 @@
+"""Frozen records with one canonical form: the base class, canonical JSON, hashes, signatures, and a generation."""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+import rfc8785
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
+
+from gates.errors import ExitCode, RecordError
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Record(BaseModel):
+    """A record: frozen, strict, nothing unknown in it, no NaN or infinity."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        validate_by_alias=True,
+        validate_by_name=True,
+        serialize_by_alias=True,
+    )
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """The record as plain JSON values."""
+        document: dict[str, JsonValue] = self.model_dump(mode="json")
+        return document
+
+    def digest(self) -> str:
+        """SHA-256 of the record's canonical JSON, in hex."""
+        return digest(self.as_json())
+
+    @classmethod
+    def parse(cls, data: bytes, *, where: str) -> Self:
+        """Read a record from JSON bytes; `where` names the place in the error.
+
+        Raises RecordError when the bytes are not this record or carry a schema this version does not know.
+        """
+        try:
+            return cls.model_validate_json(data)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(str(part) for part in first["loc"]) or "document"
+            raise RecordError(
+                f"{where}: not a record of this version: {place}: {first['msg']}",
+                next_step="restore the file from its commit, or read it with the version of gates that wrote it",
+            ) from None
+
+
+def canonical(value: Any) -> bytes:
+    """The one canonical JSON of a value (RFC 8785). Raises ValueError for NaN, infinity and integers past 2^53."""
+    return rfc8785.dumps(value)
+
+
+def sha256(data: bytes) -> str:
+    """SHA-256 in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical JSON of `value`, in hex."""
+    return sha256(canonical(value))
+
+
+def signature(name: str, **parameters: object) -> str:
+    """How a number was made, as `name|parameter:value|...`; `name` carries the version (`delta_cb@1`).
+
+    >>> signature("ngram_hits@1", n=8)
+    'ngram_hits@1|n:8'
+    """
+    return "|".join([name, *(f"{key}:{value}" for key, value in parameters.items())])
+
+
+class Outcome(StrEnum):
+    """What a gate says of one axis or one candidate."""
+
+    PASS = "PASS"  # noqa: S105 - a verdict, not a password
+    FAIL = "FAIL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    INVALID = "INVALID"
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit status that stands for this outcome."""
+        return ExitCode[self.name]
+
+
+_PRECEDENCE = (Outcome.INVALID, Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
+
+
+def worst(outcomes: list[Outcome]) -> Outcome:
+    """The outcome that prevails: INVALID over FAIL over INCONCLUSIVE over PASS. Nothing at all is INVALID."""
+    return min(outcomes, key=_PRECEDENCE.index, default=Outcome.INVALID)
+
+
+class Usage(Record):
+    """Tokens of one answer as the seat counted them."""
+
+    prompt_tokens: int = Field(ge=0)
+    completion_tokens: int = Field(ge=0)
+
+
+class Generation(Record):
+    """One answer of the seat, recorded as it came; one line of generations.jsonl.
+
+    The key is (seal, arm, prompt, seed). `request` is the body as sent, without the run's cache salt and without
+    secrets. `error` is None for an answer, else one sentence saying why there is none; `text` is then empty.
+    `prompt_sha256` is the SHA-256 of the prompt's token ids (comma-joined decimal) where the seat tells them.
+    """
+
+    schema_: Literal["gates.generation/1"] = Field(default="gates.generation/1", alias="schema")
+    seal: Sha256
+    arm: str
+    prompt: int = Field(ge=0)
+    seed: int
+    seat: str
+    request: dict[str, JsonValue]
+    text: str
+    finish_reason: str | None
+    usage: Usage | None
+    model: str | None
+    fingerprint: str | None
+    prompt_sha256: Sha256 | None
+    started: str
+    latency_s: float = Field(ge=0)
+    attempts: int = Field(ge=1)
+    error: str | None
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """(arm, prompt, seed): unique within a run."""
+        return (self.arm, self.prompt, self.seed)

@@ -1,0 +1,1 @@
+"""The OpenAI-compatible server that speaks for base and adapters: client, canary, embedded seat."""

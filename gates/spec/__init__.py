@@ -1,0 +1,1 @@
+"""From YAML to a checked Gate: schema, strict loader, checks, operating characteristics."""

@@ -1,0 +1,296 @@
+"""What a gate file may say: the frozen models behind `schema: gates/1`.
+
+Models carry types, ranges and rules between fields; reading YAML with line numbers is the loader's work.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, StringConstraints, field_validator, model_validator
+
+from gates.records import Record
+
+_NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+
+Name = Annotated[str, StringConstraints(pattern=f"^{_NAME}$")]
+"""A name that is safe in a file name: letters, digits, dot, underscore, hyphen; at most 64."""
+
+CorpusRef = Annotated[str, StringConstraints(pattern=f"^{_NAME}(/{_NAME})?$")]
+"""MANIFEST or MANIFEST/SPLIT."""
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
+Seed = Annotated[int, Field(ge=0, le=2**53 - 1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Rule = Literal["pairwise-range@1"]
+Decide = Literal["interval", "point"]
+
+RESERVED = frozenset(
+    {
+        "best_of",
+        "cache_salt",
+        "echo",
+        "frequency_penalty",
+        "logprobs",
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "min_p",
+        "model",
+        "n",
+        "presence_penalty",
+        "prompt",
+        "prompt_logprobs",
+        "repetition_penalty",
+        "return_token_ids",
+        "seed",
+        "stop",
+        "stream",
+        "stream_options",
+        "suffix",
+        "temperature",
+        "top_k",
+        "top_logprobs",
+        "top_p",
+        "use_beam_search",
+    }
+)
+"""Request fields that the gate sets itself: `extra_body` may not carry them."""
+
+
+class Seat(Record):
+    """An OpenAI-compatible server that is already running."""
+
+    base_url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s@?#]+$")]
+    api_key_env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    concurrency: int = Field(default=8, ge=1, le=1024)
+    timeout_s: float = Field(default=300.0, gt=0, le=86_400)
+    attempts: int = Field(default=5, ge=1, le=100)
+
+
+class Base(Record):
+    """The base language model's arm."""
+
+    model: Text
+    system: Text | None = None
+
+
+class Candidate(Record):
+    """An adapter that may ship: its served name, where its files are, and free notes."""
+
+    model: Text
+    adapter: Text
+    notes: dict[Name, str | int | float | bool] = Field(default_factory=dict)
+
+
+class Control(Record):
+    """An arm that is measured but not judged: the base again under other seeds, or under its own system line."""
+
+    model: Text
+    adapter: Text | None = None
+    system: Text | None = None
+    seeds: tuple[Seed, ...] | None = None
+
+
+class Arms(Record):
+    """Everything that generates."""
+
+    base: Base
+    candidates: dict[Name, Candidate] = Field(min_length=1)
+    controls: dict[Name, Control] = Field(default_factory=dict)
+
+    @field_validator("base", mode="before")
+    @classmethod
+    def _base_by_name(cls, value: object) -> object:
+        return {"model": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Arms:
+        names = ["base", *self.candidates, *self.controls]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"arm names must differ (`base` is taken): {', '.join(twice)}")
+        models = [self.base.model, *(candidate.model for candidate in self.candidates.values())]
+        shared = sorted({model for model in models if models.count(model) > 1})
+        if shared:
+            raise ValueError(f"base and candidates must each have a model name of their own: {', '.join(shared)}")
+        return self
+
+    def all(self) -> dict[str, Base | Candidate | Control]:
+        """Every arm by name: base first, then candidates, then controls, each in the order of the file."""
+        return {"base": self.base, **self.candidates, **self.controls}
+
+
+class Corpora(Record):
+    """The texts a gate rests on, by the names of their manifests."""
+
+    train: CorpusRef
+    heldout: CorpusRef
+    reference: tuple[CorpusRef, ...] = Field(min_length=1)
+    imposters: tuple[CorpusRef, ...] = ()
+
+    @field_validator("reference", mode="before")
+    @classmethod
+    def _one_reference(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
+
+
+class Message(Record):
+    """One chat message of the prompt template."""
+
+    role: Literal["system", "user", "assistant"]
+    content: Text
+
+
+class Prompts(Record):
+    """The beats, one a line, and the template that turns a beat into a prompt; `{beat}` stands for the beat."""
+
+    file: Text
+    template: Text | tuple[Message, ...] = "{beat}"
+    endpoint: Literal["chat", "completions"] = "chat"
+
+    @model_validator(mode="after")
+    def _template_holds_the_beat(self) -> Prompts:
+        if isinstance(self.template, str):
+            parts = [self.template]
+        else:
+            parts = [message.content for message in self.template]
+            if self.endpoint == "completions":
+                raise ValueError("the completions endpoint takes a template string, not chat messages")
+        if sum(part.count("{beat}") for part in parts) != 1:
+            raise ValueError("the template must hold {beat} exactly once")
+        return self
+
+
+class Sampling(Record):
+    """Every sampling field, all of them sent with each request, so that nothing is left to the server's defaults."""
+
+    seeds: tuple[Seed, ...] = Field(min_length=2)
+    temperature: float = Field(ge=0, le=2)
+    top_p: float = Field(gt=0, le=1)
+    max_tokens: int = Field(ge=1, le=1_000_000)
+    top_k: int = Field(default=0, ge=0)
+    min_p: float = Field(default=0.0, ge=0, le=1)
+    presence_penalty: float = Field(default=0.0, ge=-2, le=2)
+    frequency_penalty: float = Field(default=0.0, ge=-2, le=2)
+    repetition_penalty: float = Field(default=1.0, gt=0, le=2)
+    stop: tuple[Annotated[str, StringConstraints(min_length=1)], ...] = Field(default=(), max_length=4)
+    extra_body: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @field_validator("seeds", mode="after")
+    @classmethod
+    def _seeds_differ(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(value)) != len(value):
+            raise ValueError("seeds must differ from each other")
+        return value
+
+    @field_validator("extra_body", mode="after")
+    @classmethod
+    def _nothing_reserved(cls, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        taken = sorted(RESERVED & value.keys())
+        if taken:
+            raise ValueError(f"extra_body may not carry fields that the gate sets itself: {', '.join(taken)}")
+        return value
+
+
+class Voice(Record):
+    """The voice axis: how far the move toward the held-out author must exceed the floor that seeds alone produce."""
+
+    measure: Literal["delta_cb@1"] = "delta_cb@1"
+    mfw: int = Field(ge=10, le=5000)
+    words_per_seed: int = Field(ge=100, le=1_000_000)
+    floor: Rule = "pairwise-range@1"
+    times_floor: float = Field(default=1.0, ge=1, le=100)
+    min_specificity: float | None = Field(default=None, ge=-2, le=2)
+
+
+class Memorisation(Record):
+    """The memorisation axis: how many generations may hold an n-gram of the train split, and how long a run may be."""
+
+    measure: Literal["ngram_hits@1"] = "ngram_hits@1"
+    n: int = Field(default=8, ge=3, le=50)
+    max_rate: Share
+    max_run_words: int | None = Field(default=None, ge=1)
+    max_heldout_rate: Share | None = None
+    decide: Decide = "interval"
+    read_every_run: bool = True
+
+
+class DamageAxis(Record):
+    """How much worse than the base a candidate may be on one damage axis."""
+
+    within: Literal["floor"] | None = None
+    margin: Share | None = None
+    floor: Rule = "pairwise-range@1"
+    decide: Decide = "interval"
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> DamageAxis:
+        if (self.within is None) == (self.margin is None):
+            raise ValueError("name exactly one rule: `margin: NUMBER` (recommended) or `within: floor`")
+        return self
+
+
+class Damage(Record):
+    """The damage axes a gate judges; an axis that is not named is not judged."""
+
+    ran_on: DamageAxis | None = None
+    on_beat: DamageAxis | None = None
+
+    def named(self) -> dict[str, DamageAxis]:
+        """The axes this gate judges, by name."""
+        return {name: axis for name in type(self).model_fields if (axis := getattr(self, name)) is not None}
+
+
+class Validity(Record):
+    """What an arm may show and still be fit to judge, as shares of its generations."""
+
+    max_empty: Share = 0.0
+    max_errors: Share = 0.0
+    accept_leaks: tuple[Text, ...] = ()
+
+
+class Declarations(Record):
+    """What a pre-registration must say and a gate file cannot show: who saw data, when it stops, what is left out."""
+
+    data_seen: Text = "none"
+    stopping: Text = "fixed number of generations"
+    exclusions: Text = "none"
+    missing: Literal["invalid"] = "invalid"
+
+
+class Gate(Record):
+    """A gate: question, seat, arms, texts, prompts, sampling, axes with thresholds, limits, tie-break, declarations."""
+
+    schema_: Literal["gates/1"] = Field(alias="schema")
+    name: Name
+    question: Text
+    seat: Literal["embedded"] | Seat
+    arms: Arms
+    corpora: Corpora
+    prompts: Prompts
+    sampling: Sampling
+    voice: Voice
+    memorisation: Memorisation | None = None
+    damage: Damage = Field(default_factory=Damage)
+    validity: Validity = Field(default_factory=Validity)
+    tie_break: tuple[Text, ...] = ()
+    declarations: Declarations = Field(default_factory=Declarations)
+
+    @model_validator(mode="after")
+    def _fields_agree(self) -> Gate:
+        for name, control in self.arms.controls.items():
+            if control.seeds is not None and len(control.seeds) != len(self.sampling.seeds):
+                raise ValueError(f"arms.controls.{name}.seeds must be as many as sampling.seeds")
+        known = {"voice", "seed_spread", *self.damage.named(), *(["memorisation"] if self.memorisation else [])}
+        for axis in self.tie_break:
+            if axis not in known and not axis.startswith("notes."):
+                raise ValueError(f"tie_break names {axis!r}, which this gate does not measure")
+        if self.voice.min_specificity is not None and not self.corpora.imposters:
+            raise ValueError("voice.min_specificity needs corpora.imposters to compare with")
+        return self
+
+    def seeds(self, arm: str) -> tuple[int, ...]:
+        """The generation seeds of an arm: the gate's, or a control's own."""
+        control = self.arms.controls.get(arm)
+        return control.seeds if control is not None and control.seeds is not None else self.sampling.seeds
