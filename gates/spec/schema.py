@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, StringConstraints, field_validator, model_validator
 
-from gates.records import Record
+from gates.records import Record, canonical
 
 _NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
@@ -190,6 +190,10 @@ class Sampling(Record):
         taken = sorted(RESERVED & value.keys())
         if taken:
             raise ValueError(f"extra_body may not carry fields that the gate sets itself: {', '.join(taken)}")
+        try:
+            canonical(value)
+        except ValueError as error:
+            raise ValueError(f"extra_body has no canonical JSON form: {error}") from None
         return value
 
 

@@ -1,0 +1,105 @@
+"""Disk manners of every record: written once or appended, flushed to the disk before anybody relies on it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from gates.errors import RecordError
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new and renamed names in `folder` durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write_beside(path: Path, data: bytes) -> Path:
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with beside.open("wb") as handle:
+        handle.write(data)
+        handle.flush()
+        os.fsync(handle.fileno())
+    return beside
+
+
+def write_once(path: Path, data: bytes) -> None:
+    """Write a file that never changes again: whole or not at all, and never over another content.
+
+    Writing the same bytes again is no error, so that interrupted work can be repeated. Raises RecordError when the
+    file is there with other bytes.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = _write_beside(path, data)
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        if path.read_bytes() != data:
+            raise RecordError(
+                f"{path}: a record is written once, and this one is there with other content",
+                next_step="move the file away if it is yours to move; gates never overwrites a record",
+            ) from None
+    finally:
+        with suppress(FileNotFoundError):
+            beside.unlink()
+    sync_folder(path.parent)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Replace a pointer file in one step (the ledger's head, nothing else)."""
+    _write_beside(path, data).replace(path)
+    sync_folder(path.parent)
+
+
+def cut_torn_line(path: Path) -> int:
+    """Cut an unfinished last line off a line file, as a killed writer leaves it; returns the bytes cut."""
+    if not path.exists():
+        return 0
+    with path.open("rb+") as handle:
+        size = handle.seek(0, os.SEEK_END)
+        end = size
+        while end:
+            start = max(0, end - 65_536)
+            handle.seek(start)
+            newline = handle.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+        if end == size:
+            return 0
+        handle.truncate(end)
+        os.fsync(handle.fileno())
+        return size - end
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append one line and put it on the disk before returning. The caller holds the lock."""
+    new = not path.exists()
+    with path.open("ab") as handle:
+        handle.write(line + b"\n")
+        handle.flush()
+        os.fsync(handle.fileno())
+    if new:
+        sync_folder(path.parent)
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool, busy: str) -> Iterator[None]:
+    """Hold the lock file `path`. Without `wait`, raises RecordError saying `busy` when another process holds it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise RecordError(f"{path}: {busy}", next_step="wait until the other process has ended") from None
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,135 @@
+"""The seal: one gate's pre-registration, made before generation, with the hash of everything it rests on.
+
+*Binding* parts may not change between seal and run; *context* (package, Python and platform versions, when and by
+whom) is recorded, and a change is shown as a deviation.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from gates.errors import RefusedError, TamperedError
+from gates.record.files import write_once
+from gates.record.ledger import Ledger, Stamp
+from gates.records import Record, Sha256, canonical, sha256
+from gates.spec.schema import Gate
+
+
+class AdapterIdentity(Record):
+    """An adapter's bytes: SHA-256 of each file, or, where no file can be read, the seat's model card (weaker)."""
+
+    files: dict[str, Sha256] | None
+    card: dict[str, JsonValue] | None
+
+
+class Binding(Record):
+    """Everything whose change between seal and run is refused."""
+
+    gate: Sha256
+    texts: dict[str, dict[str, Sha256]] = Field(description="role -> file -> SHA-256 of the text as measured")
+    prompts: Sha256
+    frame: Sha256
+    adapters: dict[str, AdapterIdentity]
+    signatures: dict[str, str]
+    seat: dict[str, JsonValue]
+
+
+class Seal(Record):
+    """The pre-registration record of one gate (`gates.seal/1`)."""
+
+    schema_: Literal["gates.seal/1"] = Field(default="gates.seal/1", alias="schema")
+    gate: Gate
+    gate_file: str
+    binding: Binding
+    context: dict[str, JsonValue]
+    order_seed: int
+    operating: dict[str, JsonValue]
+    sealed_at: str
+    sealed_by: str
+    previous: tuple[Sha256, ...] = Field(description="the ledger's heads when the seal was made")
+
+
+@dataclass(frozen=True)
+class SealOnDisk:
+    """A seal, the SHA-256 of its file, and where it lies."""
+
+    sha256: str
+    path: Path
+    seal: Seal
+
+
+def write_seal(prereg: Path, seal: Seal) -> SealOnDisk:
+    """Write the seal's file and its ledger record."""
+    data = canonical(seal.as_json())
+    name = sha256(data)
+    path = prereg / "seals" / f"{seal.gate.name}-{name[:12]}.json"
+    write_once(path, data)
+    Ledger(prereg).append(
+        "seal",
+        seal.gate.name,
+        {"seal": name, "file": f"seals/{path.name}", "gate_sha256": seal.binding.gate},
+        Stamp(seal.sealed_at, seal.sealed_by),
+    )
+    return SealOnDisk(name, path, seal)
+
+
+def read_seal(prereg: Path, name: str, file: str) -> SealOnDisk:
+    """Read a seal that the ledger names. Raises TamperedError when its bytes are not the sealed ones."""
+    path = prereg / "seals" / Path(file).name
+    if not path.is_file():
+        raise TamperedError(f"{path}: the ledger names this seal and it is missing", next_step="restore it from git")
+    data = path.read_bytes()
+    if sha256(data) != name:
+        raise TamperedError(
+            f"{path}: SHA-256 is {sha256(data)}, the ledger says {name}", next_step="restore the file from git"
+        )
+    return SealOnDisk(name, path, Seal.parse(data, where=str(path)))
+
+
+def latest_seal(prereg: Path, gate: str) -> SealOnDisk:
+    """The seal in force for the gate of this name: the last that the ledger holds. Raises RefusedError without one."""
+    entries = [stored.entry for stored in Ledger(prereg).entries()]
+    mine = [entry.body for entry in entries if entry.kind == "seal" and entry.gate == gate]
+    if not mine:
+        raise RefusedError(
+            f"gate {gate!r} has no seal in {prereg / 'ledger.jsonl'}", next_step="run `gates seal GATE` first"
+        )
+    return read_seal(prereg, str(mine[-1]["seal"]), str(mine[-1]["file"]))
+
+
+def differences(sealed: JsonValue, now: JsonValue, path: str = "") -> list[str]:
+    """Every place where two JSON values differ, as `path: sealed X, now Y`, in the order of the keys."""
+    if isinstance(sealed, dict) and isinstance(now, dict):
+        found: list[str] = []
+        for key in sorted(sealed.keys() | now.keys()):
+            place = f"{path}.{key}" if path else key
+            if key not in now:
+                found.append(f"{place}: sealed {_short(sealed[key])}, now missing")
+            elif key not in sealed:
+                found.append(f"{place}: not sealed, now {_short(now[key])}")
+            else:
+                found.extend(differences(sealed[key], now[key], place))
+        return found
+    return [] if sealed == now else [f"{path}: sealed {_short(sealed)}, now {_short(now)}"]
+
+
+def _short(value: JsonValue) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def refuse_changes(sealed: SealOnDisk, now: Binding) -> None:
+    """Raise RefusedError listing everything binding that differs from the seal."""
+    changed = differences(sealed.seal.binding.as_json(), now.as_json())
+    if changed:
+        raise RefusedError(
+            "\n".join(
+                [f"what {sealed.path.name} binds has changed since it was sealed:", *(f"  {c}" for c in changed)]
+            ),
+            next_step="undo the change, or seal the gate again: `gates seal GATE` (the old seal stays in the ledger)",
+        )

@@ -1,0 +1,139 @@
+"""One run's folder: sessions, generations, measurements, verdict, report; nothing is ever written twice.
+
+reports/GATE/NUMBER/sessions.jsonl      one line each time generation started or went on: when, which seat, canary
+                    generations.jsonl   one line a generation, in the order the answers came
+                    measurements.json   every figure
+                    verdict.json        what the gate says
+                    report.md           the same for people
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from gates.errors import RecordError, TamperedError
+from gates.record.files import append_line, cut_torn_line, locked, write_once
+from gates.record.ledger import Ledger, Stamp, Stored
+from gates.records import Generation, Record, Sha256, canonical, sha256
+
+
+class Session(Record):
+    """One start of generation: the seat as probed, its canary, the cache salt, and what deviates from the seal."""
+
+    schema_: Literal["gates.session/1"] = Field(default="gates.session/1", alias="schema")
+    seal: Sha256
+    at: str
+    by: str
+    seat: dict[str, JsonValue]
+    canary: dict[str, JsonValue]
+    cache_salt: str
+    deviations: tuple[str, ...]
+
+
+class RunStore:
+    """Reads and writes the folder of run `number` of a gate."""
+
+    def __init__(self, reports: Path, gate: str, number: int) -> None:
+        self.gate = gate
+        self.number = number
+        self.folder = reports / gate / f"{number:03d}"
+        self.sessions_path = self.folder / "sessions.jsonl"
+        self.generations_path = self.folder / "generations.jsonl"
+
+    def resume(self, seal: str) -> set[tuple[str, int, int]]:
+        """Keys recorded so far, after cutting an unfinished last line. Raises TamperedError on a foreign line."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        cut_torn_line(self.sessions_path)
+        cut_torn_line(self.generations_path)
+        return {generation.key for generation in self.generations(seal)}
+
+    def add_session(self, session: Session) -> None:
+        """Append a session."""
+        append_line(self.sessions_path, canonical(session.as_json()))
+
+    def add(self, generation: Generation) -> None:
+        """Append a generation; it is on the disk when this returns."""
+        append_line(self.generations_path, canonical(generation.as_json()))
+
+    def generations(self, seal: str) -> Iterator[Generation]:
+        """Stream the recorded generations. Raises TamperedError for another seal's line or a key that comes twice."""
+        if not self.generations_path.exists():
+            return
+        seen: set[tuple[str, int, int]] = set()
+        with self.generations_path.open("rb") as handle:
+            for number, line in enumerate(handle, start=1):
+                place = f"{self.generations_path}:{number}"
+                try:
+                    generation = Generation.parse(line, where=place)
+                except RecordError as error:
+                    raise TamperedError(error.message, next_step=error.next_step) from None
+                if generation.seal != seal:
+                    raise TamperedError(f"{place}: it belongs to seal {generation.seal}, this run to {seal}")
+                if generation.key in seen:
+                    raise TamperedError(f"{place}: {generation.key} is recorded twice")
+                seen.add(generation.key)
+                yield generation
+
+    def generations_sha256(self) -> str:
+        """SHA-256 of generations.jsonl as stored."""
+        return sha256(self.generations_path.read_bytes())
+
+    def write(self, name: Literal["measurements.json", "verdict.json", "report.md"], data: bytes) -> None:
+        """Write one of the run's results, once."""
+        write_once(self.folder / name, data)
+
+
+def gate_lock(reports: Path, gate: str) -> AbstractContextManager[None]:
+    """Hold a gate against a second process that would start or continue the same run."""
+    return locked(reports / gate / ".lock", wait=False, busy="another process is running this gate")
+
+
+def runs(ledger: Ledger, gate: str) -> list[tuple[Stored, Stored | None]]:
+    """Every run of the gate in the ledger's order, each with its verdict's record when it has one."""
+    entries = [stored for stored in ledger.entries() if stored.entry.gate == gate]
+    verdicts = {stored.entry.body["run"]: stored for stored in entries if stored.entry.kind == "verdict"}
+    return [(s, verdicts.get(s.entry.body["run"])) for s in entries if s.entry.kind == "run"]
+
+
+def open_run(ledger: Ledger, reports: Path, gate: str, seal: str, stamp: Stamp) -> RunStore:
+    """The unfinished run under this seal, or a new one entered in the ledger first, so that every attempt counts."""
+    known = runs(ledger, gate)
+    for started, verdict in known:
+        if verdict is None and started.entry.body["seal"] == seal:
+            return RunStore(reports, gate, _number(started))
+    number = max((_number(started) for started, _ in known), default=0) + 1
+    ledger.append("run", gate, {"run": number, "seal": seal}, stamp)
+    return RunStore(reports, gate, number)
+
+
+def _number(started: Stored) -> int:
+    number = started.entry.body["run"]
+    if not isinstance(number, int):
+        raise TamperedError(f"ledger record {started.sha256}: run {number!r} is no number")
+    return number
+
+
+def finished_files(store: RunStore, verdict: Stored) -> dict[str, bytes]:
+    """The finished run's files, each checked against the hash that the ledger holds. Raises TamperedError."""
+    files: dict[str, bytes] = {}
+    for name, key in (
+        ("generations.jsonl", "generations_sha256"),
+        ("measurements.json", "measurements_sha256"),
+        ("verdict.json", "verdict_sha256"),
+    ):
+        path = store.folder / name
+        if not path.is_file():
+            raise TamperedError(f"{path}: the ledger holds its hash and it is missing", next_step="restore it")
+        data = path.read_bytes()
+        if sha256(data) != verdict.entry.body[key]:
+            raise TamperedError(
+                f"{path}: SHA-256 is {sha256(data)}, the ledger says {verdict.entry.body[key]}",
+                next_step="restore the file from its commit",
+            )
+        files[name] = data
+    return files

@@ -1,0 +1,131 @@
+"""The ledger's chain: what it refuses, what a killed writer leaves, and many writers at once."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from gates.errors import RecordError, TamperedError
+from gates.record.ledger import Ledger, Stamp, heads
+from gates.records import canonical, sha256
+
+STAMP = Stamp("2026-01-01T00:00:00+00:00", "somebody")
+
+
+def fill(prereg: Path, count: int) -> Ledger:
+    ledger = Ledger(prereg)
+    for number in range(count):
+        ledger.append("run", "demo", {"run": number}, STAMP)
+    return ledger
+
+
+def test_each_record_names_the_hash_of_the_line_before(tmp_path: Path) -> None:
+    ledger = fill(tmp_path, 3)
+    lines = ledger.path.read_bytes().splitlines()
+    assert [json.loads(line)["previous"] for line in lines] == [[], [sha256(lines[0])], [sha256(lines[1])]]
+    assert json.loads(ledger.head_path.read_bytes()) == {
+        "schema": "gates.ledger.head/1",
+        "head": [sha256(lines[2])],
+        "records": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda lines: lines[:2], "another end"),
+        (lambda lines: lines[1:], "does not follow"),
+        (lambda lines: [lines[0], lines[2]], "does not follow"),
+        (lambda lines: [lines[0], lines[2], lines[1]], "does not follow"),
+        (lambda lines: [*lines, lines[2]], "twice"),
+        (lambda lines: [lines[0].replace(b"somebody", b"somebodY"), *lines[1:]], "does not follow"),
+        (lambda lines: [lines[0], lines[1].replace(b'"run":1', b'"run": 1'), lines[2]], "canonical"),
+        (lambda lines: [*lines[:2], lines[2].replace(b"somebody", b"somebodY")], "another end"),
+        (lambda lines: [b"[" * 100_000, *lines[1:]], "canonical"),
+    ],
+    ids=["truncated", "first", "deleted", "swapped", "doubled", "edited", "respaced", "edited-last", "nested"],
+)
+def test_every_change_is_caught(tmp_path: Path, spoil, message: str) -> None:
+    ledger = fill(tmp_path, 3)
+    lines = ledger.path.read_bytes().splitlines()
+    ledger.path.write_bytes(b"".join(line + b"\n" for line in spoil(lines)))
+    with pytest.raises(TamperedError, match=message):
+        ledger.entries()
+
+
+def test_every_flipped_byte_is_caught(tmp_path: Path) -> None:
+    ledger = fill(tmp_path, 2)
+    good = ledger.path.read_bytes()
+    for place in range(len(good)):
+        ledger.path.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        with pytest.raises(TamperedError):
+            ledger.entries()
+
+
+def test_unknown_schema_is_refused(tmp_path: Path) -> None:
+    ledger = fill(tmp_path, 1)
+    line = json.loads(ledger.path.read_bytes()) | {"schema": "gates.ledger/9"}
+    data = canonical(line)
+    ledger.path.write_bytes(data + b"\n")
+    ledger.head_path.write_bytes(ledger.head_path.read_bytes().replace(_head(ledger), sha256(data).encode()))
+    with pytest.raises(RecordError, match=r"ledger.jsonl:1: not a record of this version: schema"):
+        ledger.entries()
+
+
+def test_a_missing_head_is_caught(tmp_path: Path) -> None:
+    ledger = fill(tmp_path, 2)
+    ledger.head_path.unlink()
+    with pytest.raises(TamperedError, match="head is missing"):
+        ledger.entries()
+
+
+def test_an_unfinished_last_line_is_cut_at_the_next_append(tmp_path: Path) -> None:
+    ledger = fill(tmp_path, 2)
+    with ledger.path.open("ab") as handle:
+        handle.write(b'{"at":"2026')
+    assert len(ledger.entries()) == 2
+    ledger.append("run", "demo", {"run": 9}, STAMP)
+    assert [stored.entry.body["run"] for stored in ledger.entries()] == [0, 1, 9]
+
+
+def test_a_ledger_ahead_of_its_head_is_what_a_killed_writer_leaves(tmp_path: Path) -> None:
+    ledger = fill(tmp_path, 2)
+    behind = ledger.head_path.read_bytes()
+    ledger.append("run", "demo", {"run": 2}, STAMP)
+    ledger.head_path.write_bytes(behind)
+    assert len(ledger.entries()) == 3
+
+
+def test_two_branches_can_be_joined_by_the_next_record(tmp_path: Path) -> None:
+    ledger = fill(tmp_path / "a", 1)
+    (tmp_path / "b").mkdir()
+    other = Ledger(tmp_path / "b")
+    other.path.write_bytes(ledger.path.read_bytes())
+    other.head_path.write_bytes(ledger.head_path.read_bytes())
+    ledger.append("run", "demo", {"run": 10}, STAMP)
+    other.append("run", "demo", {"run": 20}, STAMP)
+    with ledger.path.open("ab") as handle:
+        handle.write(other.path.read_bytes().splitlines(keepends=True)[1])
+    assert len(heads(ledger.entries())) == 2
+    ledger.append("run", "demo", {"run": 30}, STAMP)
+    joined = ledger.entries()
+    assert len(joined[-1].entry.previous) == 2
+    assert len(heads(joined)) == 1
+
+
+def _head(ledger: Ledger) -> bytes:
+    return json.loads(ledger.head_path.read_bytes())["head"][0].encode()
+
+
+def _append_ten(prereg: str) -> None:
+    for number in range(10):
+        Ledger(Path(prereg)).append("run", "demo", {"run": number}, STAMP)
+
+
+def test_writers_at_once_lose_nothing(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(4) as pool:
+        list(pool.map(_append_ten, [str(tmp_path)] * 4))
+    assert len(Ledger(tmp_path).entries()) == 40
