@@ -1,0 +1,39 @@
+# `make demo` and `make test` set everything up by themselves, each in a virtual environment of its own.
+PYTHON ?= python3
+UV := $(shell command -v uv 2>/dev/null)
+ifdef UV
+environment = $(UV) venv -q --allow-existing --python $(PYTHON) $(1) && $(UV) pip install -q --python $(1)/bin/python -e '.[$(2)]'
+else
+environment = $(PYTHON) -m venv $(1) && $(1)/bin/python -m pip install -q --disable-pip-version-check -e '.[$(2)]'
+endif
+
+.PHONY: demo test test-external test-long lint clean
+
+demo: .venv/ready
+	.venv/bin/gates demo
+
+test: .venv-dev/ready
+	.venv-dev/bin/python -m pytest
+
+test-external: .venv-dev/ready
+	.venv-dev/bin/python -m pytest -m external
+
+test-long: .venv-dev/ready
+	.venv-dev/bin/python -m pytest -m long --timeout 3600
+
+lint: .venv-dev/ready
+	.venv-dev/bin/ruff check
+	.venv-dev/bin/ruff format --check
+	.venv-dev/bin/mypy
+	.venv-dev/bin/lint-imports
+
+.venv/ready: pyproject.toml
+	$(call environment,.venv,embedded)
+	@touch $@
+
+.venv-dev/ready: pyproject.toml
+	$(call environment,.venv-dev,dev)
+	@touch $@
+
+clean:
+	rm -rf .venv .venv-dev
