@@ -13,11 +13,31 @@ from gates.records import Record, canonical
 
 _NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
-Name = Annotated[str, StringConstraints(pattern=f"^{_NAME}$")]
-"""A name that is safe in a file name: letters, digits, dot, underscore, hyphen; at most 64."""
+Name = Annotated[
+    str,
+    StringConstraints(pattern=f"^{_NAME}$"),
+    Field(description="a name of letters, digits, dots, underscores and hyphens, at most 64"),
+]
+"""A name that is safe in a file name."""
 
-CorpusRef = Annotated[str, StringConstraints(pattern=f"^{_NAME}(/{_NAME})?$")]
+CorpusRef = Annotated[
+    str,
+    StringConstraints(pattern=f"^{_NAME}(/{_NAME})?$"),
+    Field(description="the name of a corpus manifest, MANIFEST or MANIFEST/SPLIT"),
+]
 """MANIFEST or MANIFEST/SPLIT."""
+
+Url = Annotated[
+    str,
+    StringConstraints(pattern=r"^https?://[^\s@?#]+$"),
+    Field(description="an http or https address without user name, query or fragment"),
+]
+
+Variable = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
+    Field(description="the name of an environment variable (the key itself stays out of the file)"),
+]
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
 Seed = Annotated[int, Field(ge=0, le=2**53 - 1)]
@@ -61,8 +81,8 @@ RESERVED = frozenset(
 class Seat(Record):
     """An OpenAI-compatible server that is already running."""
 
-    base_url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s@?#]+$")]
-    api_key_env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    base_url: Url
+    api_key_env: Variable | None = None
     concurrency: int = Field(default=8, ge=1, le=1024)
     timeout_s: float = Field(default=300.0, gt=0, le=86_400)
     attempts: int = Field(default=5, ge=1, le=100)
@@ -99,7 +119,7 @@ class Arms(Record):
     candidates: dict[Name, Candidate] = Field(min_length=1)
     controls: dict[Name, Control] = Field(default_factory=dict)
 
-    @field_validator("base", mode="before")
+    @field_validator("base", mode="before", json_schema_input_type=Text | Base)
     @classmethod
     def _base_by_name(cls, value: object) -> object:
         return {"model": value} if isinstance(value, str) else value
@@ -129,10 +149,12 @@ class Corpora(Record):
     reference: tuple[CorpusRef, ...] = Field(min_length=1)
     imposters: tuple[CorpusRef, ...] = ()
 
-    @field_validator("reference", mode="before")
+    @field_validator("reference", mode="before", json_schema_input_type=CorpusRef | tuple[CorpusRef, ...])
     @classmethod
     def _one_reference(cls, value: object) -> object:
-        return (value,) if isinstance(value, str) else value
+        if isinstance(value, str):
+            return (value,)
+        return tuple(value) if isinstance(value, list) else value
 
 
 class Message(Record):
@@ -159,6 +181,10 @@ class Prompts(Record):
                 raise ValueError("the completions endpoint takes a template string, not chat messages")
         if sum(part.count("{beat}") for part in parts) != 1:
             raise ValueError("the template must hold {beat} exactly once")
+        if not isinstance(self.template, str) and any(
+            message.role == "system" and "{beat}" in message.content for message in self.template
+        ):
+            raise ValueError("{beat} may not stand in a system message, which an arm's own system line replaces")
         return self
 
 
