@@ -159,9 +159,7 @@ def test_pinning_writes_the_hashes_and_nothing_else(
     path = workspace / "corpora" / f"{write_manifest(files=files)}.yaml"
     before = "# a comment: unpinned\n" + path.read_text("utf-8").replace("written for", "unpinned for")
     path.write_text(before, "utf-8")
-    with pytest.raises(
-        CorpusError, match=r"2 texts cannot be pinned\n  grey_1\.txt: missing\n  tenant_1"
-    ):
+    with pytest.raises(CorpusError, match=r"2 texts cannot be pinned\n  grey_1\.txt: missing\n  tenant_1"):
         pin(workspace, cache, "tiny")
     fetch(load_manifest(workspace, "tiny"), cache, workspace=workspace, source=folder)
     assert pin(workspace, cache, "tiny") == ("grey_1.txt", "tenant_1.txt")
