@@ -1,0 +1,185 @@
+"""Exact matching of word runs: an index over the n-grams of source texts, built once and asked by many texts.
+
+Windows of n word ids are found by a 64-bit hash and believed only after their ids were compared. A run is followed
+along one source diagonal (text offset minus source offset), so that matches from different places are never joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+import numpy.typing as npt
+
+from gates.errors import UsageError
+from gates.measure.figures import Source
+
+_Ids = npt.NDArray[np.int32]
+_Places = npt.NDArray[np.intp]
+_Flags = npt.NDArray[np.bool_]
+_Hashes = npt.NDArray[np.uint64]
+
+_SOURCE_BORDER = 0
+_UNKNOWN = -1  # a word no source holds, and the border of a text: equal to no source id, so no run passes it
+_PAIRS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Match:
+    """A run of a text's words that stands in the sources and can be extended at none of these places.
+
+    `text` counts texts from 0, `start` and `length` words; `sources` are all places where exactly this run ends on
+    both sides, in the order of the index.
+    """
+
+    text: int
+    start: int
+    length: int
+    sources: tuple[Source, ...]
+
+
+class NgramIndex:
+    """All n-grams of named source documents; no n-gram crosses from one document into the next.
+
+    `documents` are (file, words) pairs and are read one at a time. `n` is the shortest run that counts, in words.
+    Memory is about 20 bytes a word. Raises UsageError when n is below 1.
+    """
+
+    def __init__(self, documents: Iterable[tuple[str, Sequence[str]]], n: int) -> None:
+        if n < 1:
+            raise UsageError(
+                f"n = {n}: an n-gram holds at least one word", next_step="give n as 1 or more (8 is usual)"
+            )
+        self.n = n
+        self._files: list[str] = []
+        self._vocabulary: dict[str, int] = {}
+        self._ids, self._begins = _join(self._numbered(documents), _SOURCE_BORDER)
+        places = np.flatnonzero(_whole(self._ids, n))
+        hashes = _hashes(self._ids, n)[places]
+        order = np.argsort(hashes)
+        self._places = places[order]
+        self._hashes = hashes[order]
+
+    def __len__(self) -> int:
+        """How many n-grams the sources hold, repeats counted."""
+        return self._places.size
+
+    def matches(self, texts: Sequence[Sequence[str]], prompts: Sequence[Sequence[str]] = ()) -> list[Match]:
+        """The maximal runs of at least n words that each text shares with the sources, by text, start and length.
+
+        `prompts` are as many as the texts, or none: an n-gram of a text that its own prompt holds is no match and
+        breaks runs, so that a run holds no n-gram of the prompt.
+        """
+        ids, begins = _join((self._known(text) for text in texts), _UNKNOWN)
+        at = np.flatnonzero(_whole(ids, self.n))
+        hashes = _hashes(ids, self.n)[at]
+        low = np.searchsorted(self._hashes, hashes, side="left")
+        counts = np.searchsorted(self._hashes, hashes, side="right") - low
+        barred = np.zeros(ids.size, dtype=np.bool_)
+        if len(prompts):
+            barred = self._barred(ids, np.split(at[counts > 0], np.searchsorted(at[counts > 0], begins[1:])), prompts)
+        open_ = (counts > 0) & ~barred[at]
+        runs = [
+            self._runs(ids, barred, text_at, source_at)
+            for text_at, source_at in self._pairs(at[open_], low[open_], counts[open_])
+        ]
+        return self._grouped(begins, runs)
+
+    def _numbered(self, documents: Iterable[tuple[str, Sequence[str]]]) -> Iterator[list[int]]:
+        number = self._vocabulary.setdefault
+        for file, words in documents:
+            self._files.append(file)
+            yield [number(word, len(self._vocabulary) + 1) for word in words]
+
+    def _known(self, words: Sequence[str]) -> list[int]:
+        number = self._vocabulary.get
+        return [number(word, _UNKNOWN) for word in words]
+
+    def _barred(self, ids: _Ids, places: Sequence[_Places], prompts: Sequence[Sequence[str]]) -> _Flags:
+        """Which of the `places`, given text by text, begin an n-gram of the text's own prompt."""
+        barred = np.zeros(ids.size, dtype=np.bool_)
+        for prompt, own in zip(prompts, places, strict=True):
+            if len(prompt) < self.n or not own.size:
+                continue
+            known = np.array(self._known(prompt), dtype=np.int32)
+            grams = {known[k : k + self.n].tobytes() for k in range(known.size - self.n + 1)}
+            barred[[place for place in own.tolist() if ids[place : place + self.n].tobytes() in grams]] = True
+        return barred
+
+    def _pairs(self, at: _Places, low: _Places, counts: _Places) -> Iterator[tuple[_Places, _Places]]:
+        """Text and source places of equal hash, in blocks, so that much repeated n-grams need no more memory."""
+        ends = np.cumsum(counts)
+        first = 0
+        while first < at.size:
+            limit = ends[first] - counts[first] + _PAIRS_AT_ONCE
+            last = max(first + 1, int(np.searchsorted(ends, limit, side="right")))
+            block = counts[first:last]
+            within = np.arange(block.sum()) - np.repeat(np.cumsum(block) - block, block)
+            yield np.repeat(at[first:last], block), self._places[np.repeat(low[first:last], block) + within]
+            first = last
+
+    def _runs(self, ids: _Ids, barred: _Flags, text_at: _Places, source_at: _Places) -> npt.NDArray[np.intp]:
+        """(R, 3): text place, length and source place of every run that begins at one of the pairs."""
+        source = self._ids
+        begins = barred[text_at - 1] | (ids[text_at - 1] != source[source_at - 1])
+        text_at, source_at = text_at[begins], source_at[begins]
+        for k in range(self.n):
+            same = ids[text_at + k] == source[source_at + k]
+            text_at, source_at = text_at[same], source_at[same]
+        lengths = np.full(text_at.size, self.n, dtype=np.intp)
+        growing = np.arange(text_at.size)
+        while growing.size:
+            text_next = text_at[growing] + lengths[growing]
+            source_next = source_at[growing] + lengths[growing]
+            grows = (ids[text_next] == source[source_next]) & ~barred[text_next - self.n + 1]
+            growing = growing[grows]
+            lengths[growing] += 1
+        return np.stack([text_at, lengths, source_at], axis=1)
+
+    def _grouped(self, begins: _Places, runs: Sequence[npt.NDArray[np.intp]]) -> list[Match]:
+        found = np.concatenate([np.empty((0, 3), dtype=np.intp), *runs])
+        found = found[np.lexsort((found[:, 2], found[:, 1], found[:, 0]))]
+        texts = np.searchsorted(begins, found[:, 0], side="right") - 1
+        files = np.searchsorted(self._begins, found[:, 2], side="right") - 1
+        starts = found[:, 0] - begins[texts]
+        offsets = found[:, 2] - self._begins[files]
+        columns = (texts, starts, found[:, 1], files, offsets)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return [
+            Match(text, start, length, tuple(Source(file=self._files[file], start=at) for *_, file, at in places))
+            for (text, start, length), places in groupby(rows, key=itemgetter(0, 1, 2))
+        ]
+
+
+def _join(pieces: Iterable[Sequence[int]], border: int) -> tuple[_Ids, _Places]:
+    """All pieces in one array, with a border before the first and after each; and where each piece begins."""
+    edge = np.array([border], dtype=np.int32)
+    parts = [edge]
+    begins = []
+    size = 1
+    for piece in pieces:
+        parts += [np.array(piece, dtype=np.int32), edge]
+        begins.append(size)
+        size += len(piece) + 1
+    return np.concatenate(parts), np.array(begins, dtype=np.intp)
+
+
+def _whole(ids: _Ids, n: int) -> _Flags:
+    """Which windows of n ids hold neither a border nor an unknown word."""
+    breaks = np.concatenate([[0], np.cumsum(ids <= 0)])
+    whole: _Flags = breaks[n:] == breaks[:-n]
+    return whole
+
+
+def _hashes(ids: _Ids, n: int) -> _Hashes:
+    """A 64-bit hash of every window of n ids: scattered ids as digits of a number modulo 2^64."""
+    scattered = ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    scattered ^= scattered >> np.uint64(32)
+    windows = max(0, ids.size - n + 1)
+    hashes = np.zeros(windows, dtype=np.uint64)
+    for k in range(n):
+        hashes = hashes * np.uint64(0xD1342543DE82EF95) + scattered[k : k + windows]
+    return hashes
