@@ -1,0 +1,264 @@
+"""`ngram_hits@1` by hand, against a slow implementation, and what must not change it."""
+
+import hashlib
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gates.errors import CorpusError, UsageError
+from gates.measure.figures import MemorisationFigures, Unmeasured
+from gates.measure.memorisation import GeneratedText, Sources, excerpt, measure_memorisation, shared_runs
+from gates.text import prose_words
+
+SENTENCE = "the old clock upon the stairs struck nine before Margaret Hale came down"
+FILLER = "quiet rain fell all that long grey afternoon over every roof in town and nobody spoke"
+
+
+def distinct(count, prefix="w"):
+    """Words of letters, each different from the others."""
+    letters = itertools.product("abcdefghij", repeat=4)
+    return [prefix + "".join(next(letters)) for _ in range(count)]
+
+
+def generated(*texts, prompt_text=""):
+    return [GeneratedText(prompt=k, seed=1, text=text, prompt_text=prompt_text) for k, text in enumerate(texts)]
+
+
+UNSEEN = " ".join(distinct(40, "u"))
+
+
+def measured(texts, train, heldout=UNSEEN, n=4, prompt_text=""):
+    figures = measure_memorisation(
+        generated(*texts, prompt_text=prompt_text), Sources({"train.txt": train}, {"held.txt": heldout}, n)
+    )
+    assert isinstance(figures, MemorisationFigures)
+    return figures
+
+
+def test_a_copied_sentence_by_hand():
+    train = f"{FILLER}. {SENTENCE}, so late."
+    text = "She said: The old clock upon the stairs struck nine before MARGARET Hale went out."
+    figures = measured([text, " ".join(distinct(16))], train)
+    (run,) = figures.runs
+    assert (run.prompt, run.seed, run.start, run.length) == (0, 1, 2, 11)
+    assert [(source.file, source.start) for source in run.sources] == [("train.txt", 16)]
+    assert run.capitalised == (0, 9, 10)
+    phrase = b"the old clock upon the stairs struck nine before margaret hale"
+    assert run.sha256 == hashlib.sha256(phrase).hexdigest()
+    assert (figures.generations, figures.hits, figures.rate, figures.longest) == (2, 1, 0.5, 11)
+    # 15 and 16 words hold 12 and 13 4-grams; the run of 11 words holds 8 of them.
+    assert figures.ngram_share == pytest.approx(8 / 25)
+    assert figures.words_covered == pytest.approx(11 / 31)
+    assert (figures.heldout_hits, figures.heldout_longest) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "copy"),
+    [
+        ("I don't think he'd go home now", "I don\u2019t think he\u2018d go home now"),
+        ("it was \u2014 they said \u2014 far too late", "it was\u2014they said\u2014far too late"),
+        ("it was a most remarkable morning for us", "it was a most remark-\nable morning for us"),
+        ("it was a most remarkable morning for us", "it was a _most remarkable_ morning _for_ us"),
+        ("it was a most remarkable morning for us", "IT WAS A MOST REMARKABLE MORNING FOR US"),
+        (
+            "the na\u00efve caf\u00e9 of \u00c9mile stood open late",
+            "the nai\u0308ve cafe\u0301 of E\u0301mile stood open late",
+        ),
+    ],
+)
+def test_typography_hides_no_copy(source, copy):
+    figures = measured([copy], source, n=7)
+    assert figures.hits == 1
+    assert figures.longest == len(prose_words(source))
+
+
+def test_what_the_prompt_gave_away_is_no_memorisation():
+    text = "He saw the old clock upon the stairs and left at once."
+    assert measured([text], SENTENCE).hits == 1
+    assert measured([text], SENTENCE, prompt_text="Beat: The old clock upon the stairs!").hits == 0
+    # Only three of its n-grams are the prompt's: the rest of a longer copy still counts.
+    longer = measured([SENTENCE], SENTENCE, prompt_text="upon the stairs struck nine")
+    assert [(run.start, run.length) for run in longer.runs] == [(0, 6), (5, 8)]
+
+
+def test_heldout_text_recited_is_counted_apart():
+    figures = measured([f"and {SENTENCE}", FILLER], FILLER, heldout=SENTENCE)
+    assert (figures.hits, figures.heldout_hits, figures.heldout_longest) == (1, 1, 13)
+    assert {run.prompt for run in figures.runs} == {1}
+    assert measured([SENTENCE], FILLER, heldout=SENTENCE, prompt_text=SENTENCE).heldout_hits == 0
+
+
+@pytest.mark.parametrize("at", [40, 42, 46])
+def test_self_collision_uses_windows_of_the_own_lengths_until_the_text_is_used_up(at):
+    train = " ".join(distinct(50, "t"))
+    held = distinct(100, "h")
+    held[at : at + 4] = distinct(50, "t")[10:14]
+    figures = measured([" ".join(distinct(10, "g"))] * 3, train, heldout=" ".join(held))
+    # Windows of ten words: the shared run of four lies within the fifth of ten, at its very edges too.
+    baseline = figures.self_collision
+    assert (baseline.windows, baseline.hits, baseline.rate, baseline.longest) == (10, 1, 0.1, 4)
+    assert figures.ratio == 0.0
+    assert figures.ratio_low == 0.0
+    # No hit of one in all: its share is at most 0.95, the odds 19, with ten windows against three generations.
+    assert figures.ratio_high == pytest.approx(19 * 10 / 3)
+
+
+def test_a_run_cut_by_every_window_is_no_hit_but_still_the_longest():
+    held = distinct(20, "h")
+    held[8:12] = distinct(50, "t")[10:14]
+    baseline = measured([" ".join(distinct(10, "g"))], " ".join(distinct(50, "t")), " ".join(held)).self_collision
+    assert (baseline.windows, baseline.hits, baseline.longest) == (2, 0, 4)
+
+
+def test_windows_may_span_two_files_but_their_ngrams_do_not():
+    shared = distinct(8, "t")
+    heldout = {"a": " ".join(distinct(6, "h") + shared[:4]), "b": " ".join(shared[4:] + distinct(6, "k"))}
+    figures = measure_memorisation(generated(" ".join(distinct(20))), Sources({"t": " ".join(shared)}, heldout, 5))
+    assert isinstance(figures, MemorisationFigures)
+    assert figures.self_collision.windows == 1
+    assert figures.self_collision.hits == 0
+    assert figures.self_collision.longest == 0
+
+
+def test_without_baseline_hits_there_is_only_a_lower_limit():
+    figures = measured([SENTENCE] * 5 + [FILLER] * 5, SENTENCE, heldout=" ".join(distinct(400)))
+    assert figures.self_collision.hits == 0
+    assert figures.self_collision.windows == 27  # lengths 13 and 16, five of each in 145 words
+    # Given five hits in all, all on one side: share >= 0.05 ** (1 / 5), and its odds times the exposures.
+    share = 0.05 ** (1 / 5)
+    assert (figures.ratio, figures.ratio_high) == (None, None)
+    assert figures.ratio_low == pytest.approx(share / (1 - share) * 27 / 10)
+
+
+def test_without_any_hits_there_is_no_ratio():
+    figures = measured([FILLER], SENTENCE)
+    assert (figures.hits, figures.longest, figures.runs) == (0, 0, ())
+    assert (figures.ratio, figures.ratio_low, figures.ratio_high) == (None, None, None)
+
+
+def test_a_heldout_text_too_short_for_a_window_gives_no_ratio():
+    figures = measured([f"{SENTENCE} {FILLER}"], SENTENCE, heldout="five words are held out")
+    assert figures.self_collision.windows == 0
+    assert (figures.ratio, figures.ratio_low, figures.ratio_high) == (None, None, None)
+
+
+def test_empty_generations_count_among_the_generations():
+    figures = measured(["", SENTENCE, "..."], SENTENCE)
+    assert (figures.generations, figures.hits) == (3, 1)
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["too short", "... _"]])
+def test_nothing_that_could_match_is_unmeasured_not_zero(texts):
+    figures = measure_memorisation(generated(*texts), Sources({"t": SENTENCE}, {"h": FILLER}, 4))
+    assert isinstance(figures, Unmeasured)
+    assert figures.unmeasured == f"none of {len(texts)} generations holds 4 words, so no 4-gram could match"
+
+
+@pytest.mark.parametrize(
+    ("train", "heldout", "split"),
+    [({}, {"h": FILLER}, "train"), ({"t": FILLER}, {"h": "so few"}, "held-out"), ({"t": "", "u": "12"}, {}, "train")],
+)
+def test_a_split_without_ngrams_is_refused(train, heldout, split):
+    with pytest.raises(CorpusError, match=f"the {split} text holds no run of 4 words"):
+        Sources(train, heldout, 4)
+
+
+def test_leaks_are_runs_of_at_least_the_minimum_that_the_split_shares():
+    words = distinct(60)
+    train = {"b": " ".join(words[:40]), "a": " ".join(words[10:31])}
+    heldout = {"z": "Then " + " ".join(words[5:35]) + " ended", "y": " ".join(words[:19]), "e": ""}
+    leaks = shared_runs(train, heldout)
+    assert [
+        (leak.train.file, leak.train.start, leak.heldout.file, leak.heldout.start, leak.length) for leak in leaks
+    ] == [
+        ("b", 5, "z", 1, 30),
+        ("a", 0, "z", 6, 21),
+    ]
+    assert leaks[1].sha256 == hashlib.sha256(" ".join(words[10:31]).encode()).hexdigest()
+    assert [leak.length for leak in shared_runs(train, {"y": heldout["y"]}, 19)] == [19]
+    assert shared_runs({}, heldout) == ()
+
+
+def test_an_excerpt_shows_a_run_with_its_context():
+    assert excerpt(SENTENCE, 9, 2, context=3) == ("struck nine before", "Margaret Hale", "came down")
+    assert excerpt("A _re-\nmarkable_ day.", 1, 1) == ("A", "remarkable", "day")
+
+
+@pytest.mark.parametrize(("start", "length"), [(12, 2), (-1, 3), (2, 0)])
+def test_an_excerpt_of_another_text_is_refused(start, length):
+    with pytest.raises(UsageError, match=f"words {start} to {start + length} are asked of a text of 13 words"):
+        excerpt(SENTENCE, start, length)
+
+
+UNICODE_TEXT = st.lists(
+    st.sampled_from(
+        [
+            "a",
+            "A",
+            "don't",
+            "don\u2019t",
+            "\u00e9t\u00e9",
+            "E\u0301te\u0301",
+            "\u0130x",
+            "\ufb01n",
+            "\u2014",
+            "\n",
+            "_a b_",
+        ]
+    ),
+    max_size=20,
+).map(" ".join)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(UNICODE_TEXT, UNICODE_TEXT), max_size=4), UNICODE_TEXT, UNICODE_TEXT)
+def test_counts_agree_with_sets_of_ngrams(pairs, train, heldout):
+    def grams(text):
+        words = prose_words(text)
+        return [tuple(words[k : k + 3]) for k in range(len(words) - 2)]
+
+    train, heldout = train + " a b c", heldout + " c a b"
+    generations = [GeneratedText(k, 7, text, prompt) for k, (text, prompt) in enumerate(pairs)]
+    figures = measure_memorisation(generations, Sources({"t": train}, {"h": heldout}, 3))
+    found = [[gram in grams(train) and gram not in grams(prompt) for gram in grams(text)] for text, prompt in pairs]
+    held = [[gram in grams(heldout) and gram not in grams(prompt) for gram in grams(text)] for text, prompt in pairs]
+    total = sum(map(len, found))
+    if total == 0:
+        assert isinstance(figures, Unmeasured)
+        return
+    assert isinstance(figures, MemorisationFigures)
+    assert figures.hits == sum(map(any, found))
+    assert figures.heldout_hits == sum(map(any, held))
+    assert figures.ngram_share == pytest.approx(sum(map(sum, found)) / total)
+    covered = sum(any(hits[max(0, k - 2) : k + 1]) for hits in found for k in range(len(hits) + 2 if hits else 0))
+    assert figures.words_covered == pytest.approx(covered / sum(len(prose_words(text)) for text, _ in pairs))
+
+
+@given(st.permutations(range(4)), st.permutations(["a", "b", "c"]))
+@settings(max_examples=20)
+def test_neither_the_order_of_generations_nor_of_files_matters(order, files):
+    copied = SENTENCE.split()
+    train = {"a": SENTENCE, "b": FILLER, "c": f"{FILLER} {SENTENCE}"}
+    held = {
+        file: " ".join(itertools.chain(*([*copied[k : k + 5], *distinct(size, file)] for k in range(8))))
+        for file, size in (("a", 7), ("b", 11), ("c", 16))
+    }
+    texts = [SENTENCE, f"{FILLER} and so on to the end of it all", "so", f"{SENTENCE} yet again"]
+    generations = [GeneratedText(k // 2, k % 2, text, "") for k, text in enumerate(texts)]
+
+    def measure(generations, files):
+        sources = Sources({file: train[file] for file in files}, {file: held[file] for file in files}, 5)
+        return measure_memorisation(generations, sources)
+
+    expected = measure(generations, ["a", "b", "c"])
+    assert isinstance(expected, MemorisationFigures)
+    assert 0 < expected.self_collision.hits < expected.self_collision.windows
+    assert measure([generations[k] for k in order], files) == expected
+
+
+def test_the_signature_says_how_the_number_was_made():
+    assert measured([FILLER], SENTENCE).signature == (
+        "ngram_hits@1|n:4|tokens:words@1+prose|prompt:subtracted|baseline:own-lengths|level:0.95"
+    )
