@@ -1,0 +1,185 @@
+"""Proof before generation that each adapter is applied: log probabilities of one greedy prompt, model by model.
+
+A wrong key prefix loads with 200 and changes nothing, and some servers answer any model name with the base; neither
+shows in a status or in the response's model name, only in what the model thinks of the next token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Literal
+
+from pydantic import Field
+
+from gates.errors import UnfitSeatError
+from gates.records import Record
+from gates.seat.answers import Answer, TokenScore
+from gates.seat.client import SeatClient, SeatRequest
+from gates.seat.faults import RefusedRequestError, UnknownModelError, printable
+from gates.seat.requests import canary_body, salted
+from gates.spec.schema import Gate
+
+UNKNOWN_MODEL = "gates-canary-no-such-model"
+TOKENS = 8
+TOP = 5
+REPEATS = 2
+AGREES = 0.5
+"""Two answers of one model to one prompt differ by less than this (nats); bfloat16 logits step by up to 0.125."""
+APART = 3.0
+"""Two models must differ by more than this many times the larger of their own disagreements..."""
+LEAST = 1e-4
+"""...and by more than this (nats) on a seat that repeats itself exactly."""
+
+Scores = tuple[TokenScore, ...]
+
+
+class ModelCanary(Record):
+    """One model against itself: the largest difference between repeated answers, in nats."""
+
+    model: str
+    noise: float = Field(ge=0)
+
+
+class PairCanary(Record):
+    """Two models against each other: the largest difference of their log probabilities, and what it must exceed."""
+
+    first: str
+    second: str
+    difference: float = Field(ge=0)
+    threshold: float = Field(gt=0)
+
+    @property
+    def apart(self) -> bool:
+        """Whether the two answer differently."""
+        return self.difference > self.threshold
+
+
+class CanaryReport(Record):
+    """What the canary saw (`gates.canary/1`): every model, every pair, and how an unknown model was refused."""
+
+    schema_: Literal["gates.canary/1"] = Field(default="gates.canary/1", alias="schema")
+    beat: str
+    models: tuple[ModelCanary, ...]
+    pairs: tuple[PairCanary, ...]
+    refusal: str
+
+
+async def check_adapters(client: SeatClient, gate: Gate, prompts: Sequence[str], cache_salt: str) -> CanaryReport:
+    """Ask the base and every adapter of the gate, three times each, about the first beat; ask an unknown model too.
+
+    Raises UnfitSeatError with every cause and its remedy, and FaultError when the seat fails to answer.
+    """
+    base = gate.arms.base.model
+    models = list(dict.fromkeys(arm.model for arm in gate.arms.all().values()))
+    causes: list[str] = []
+    answers: dict[str, list[Scores]] = {}
+    for model in models:
+        body = salted(canary_body(gate, model, prompts[0], tokens=TOKENS, top=TOP), cache_salt)
+        request = SeatRequest(gate.prompts.endpoint, body)
+        try:
+            heard = [await client.complete(request) for _ in range(1 + REPEATS)]
+        except UnknownModelError as fault:
+            causes.append(f"the seat does not serve {model!r} ({fault.message}): load it under this name")
+            continue
+        causes.extend(_faults_of(model, heard[0], is_base=model == base))
+        answers[model] = [answer.scores for answer in heard]
+    body = salted(canary_body(gate, UNKNOWN_MODEL, prompts[0], tokens=1, top=TOP), cache_salt)
+    refusal = await _refusal(client, SeatRequest(gate.prompts.endpoint, body), causes)
+    noises, pairs = _compare({model: scores for model, scores in answers.items() if all(scores)}, base, causes)
+    if causes:
+        raise UnfitSeatError(
+            "\n".join(
+                ["the canary failed: the seat does not answer as the gate needs it", *(f"  {c}" for c in causes)]
+            ),
+            next_step="remedy the causes, then run the same command again",
+        )
+    return CanaryReport(beat=prompts[0], models=noises, pairs=pairs, refusal=refusal)
+
+
+def _faults_of(model: str, answer: Answer, *, is_base: bool) -> list[str]:
+    causes = []
+    if not is_base and answer.model != model:
+        causes.append(
+            f"asked for {model!r}, answered by {answer.model!r}: something between overrides `model`; "
+            "name the seat's own address as seat.base_url"
+        )
+    if not answer.scores:
+        causes.append(
+            f"{model!r} answers without log probabilities, so nothing proves which weights answered: "
+            "use a server that gives `logprobs` (vLLM: --max-logprobs above 4)"
+        )
+    return causes
+
+
+async def _refusal(client: SeatClient, request: SeatRequest, causes: list[str]) -> str:
+    try:
+        answer = await client.complete(request)
+    except RefusedRequestError as fault:
+        return fault.message  # whatever the status: the same key has just been answered for models that exist
+    by = printable(str(answer.model))
+    causes.append(
+        f"the seat answered for {UNKNOWN_MODEL!r}, which does not exist (as {by!r}): it ignores `model`, "
+        "so an adapter's name proves nothing; serve base and adapters by name "
+        "(vLLM: --enable-lora --lora-modules NAME=PATH)"
+    )
+    return ""
+
+
+def _compare(
+    answers: dict[str, list[Scores]], base: str, causes: list[str]
+) -> tuple[tuple[ModelCanary, ...], tuple[PairCanary, ...]]:
+    noise = {model: max(distance(scores[0], again) for again in scores[1:]) for model, scores in answers.items()}
+    causes.extend(
+        f"{model!r} does not agree with itself: repeated greedy answers differ by {value:.3g} nats (limit {AGREES}): "
+        "several servers behind one address, or weights changed while serving; use one server and leave it alone"
+        for model, value in noise.items()
+        if value >= AGREES
+    )
+    pairs = tuple(
+        PairCanary(
+            first=first,
+            second=second,
+            difference=distance(answers[first][0], answers[second][0]),
+            threshold=max(LEAST, APART * max(noise[first], noise[second])),
+        )
+        for first, second in combinations(answers, 2)
+    )
+    causes.extend(_alike(pair, base) for pair in pairs if not pair.apart)
+    return tuple(ModelCanary(model=model, noise=value) for model, value in noise.items()), pairs
+
+
+def _alike(pair: PairCanary, base: str) -> str:
+    measured = f"largest difference {pair.difference:.3g} nats, needed more than {pair.threshold:.3g}"
+    if pair.first == base:
+        return (
+            f"{pair.second!r} answers as the base does ({measured}): the adapter is not applied; check that its key "
+            "prefix and target modules are the base's (a wrong prefix loads without an error), and load it anew"
+        )
+    return (
+        f"{pair.first!r} and {pair.second!r} answer alike ({measured}): one adapter under two names; "
+        "check the path that each was loaded from"
+    )
+
+
+def distance(first: Scores, second: Scores) -> float:
+    """The largest difference of two answers' log probabilities in nats; a lower bound where a list leaves a token out.
+
+    Position by position, up to and including the first where the chosen tokens differ, since after it the contexts
+    differ. A token that only one answer lists is at most as likely in the other as the last one listed there.
+    """
+    largest = 0.0
+    for one, other in zip(first, second, strict=False):  # an answer may end earlier
+        here, there = _listed(one), _listed(other)
+        for mine, yours in ((here, there), (there, here)):
+            least = min(yours.values())
+            for token, logprob in mine.items():
+                gap = abs(logprob - yours[token]) if token in yours else max(0.0, logprob - least)
+                largest = max(largest, gap)
+        if one.token != other.token:
+            break
+    return largest
+
+
+def _listed(score: TokenScore) -> dict[str, float]:
+    return {**score.top, score.token: score.logprob}

@@ -1,0 +1,188 @@
+"""The only way to a seat: the OpenAI SDK's async client, with every foreign exception translated here.
+
+Nothing of the environment reaches the seat (no proxy to loopback, no organisation, no extra headers), redirects are
+not followed, answers are bounded in size and time, and the API key appears in no error, log or repr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, TypeVar
+
+import httpx2
+import openai
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from gates.errors import UsageError
+from gates.seat.answers import Answer, Endpoint, read_answer
+from gates.seat.faults import FOREIGN, BrokenContractError, fault_of, fault_of_status
+
+MAX_BYTES = 64 * 2**20
+"""The largest answer that is read, in bytes."""
+
+_PATHS: dict[Endpoint, str] = {"chat": "/chat/completions", "completions": "/completions"}
+_OURS = frozenset({"accept", "connection", "content-length", "content-type", "host", "transfer-encoding", "user-agent"})
+_CONNECT_S = 10.0
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class SeatRequest:
+    """One request: which endpoint, and the JSON body exactly as it is sent."""
+
+    endpoint: Endpoint
+    body: dict[str, JsonValue]
+
+
+class _Card(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+    id: str
+
+
+class _Cards(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")
+    data: list[_Card]
+
+
+class _Version(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")
+    version: str
+
+
+class SeatClient:
+    """Requests to one seat; every failure is a FaultError. An async context manager; nothing is retried here."""
+
+    def __init__(self, base_url: str, api_key: str | None = None, *, timeout_s: float = 300.0) -> None:
+        """`base_url` is the API's (it usually ends in /v1); `timeout_s` bounds a whole request, in seconds.
+
+        Raises UsageError for an address that is none or a key that cannot be sent in a header.
+        """
+        if api_key is not None and not (api_key and api_key.isascii() and api_key.isprintable() and " " not in api_key):
+            raise UsageError(
+                "the API key is empty, or holds a space, a line break or a character outside ASCII",
+                next_step="set the variable that seat.api_key_env names to the key alone",
+            )
+        self.base_url = base_url.rstrip("/")
+        self.root_url = self.base_url.removesuffix("/v1")
+        self._key = api_key
+        self._timeout_s = timeout_s
+        try:
+            local = _is_loopback(httpx2.URL(self.base_url).host)
+        except httpx2.InvalidURL as error:
+            raise UsageError(f"seat.base_url is no address: {error}", next_step="write http://HOST:PORT/v1") from None
+        self._http = httpx2.AsyncClient(
+            follow_redirects=False,
+            trust_env=not local,
+            timeout=httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=64),
+            event_hooks={"request": [self._prepare], "response": [_bound]},
+        )
+        self._sdk = openai.AsyncOpenAI(
+            api_key="-", base_url=self.base_url, max_retries=0, timeout=timeout_s, http_client=self._http
+        )
+
+    def __repr__(self) -> str:
+        return f"SeatClient({self.base_url!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.aclose()
+
+    async def complete(self, request: SeatRequest) -> Answer:
+        """Send one request once and read its answer. Raises FaultError."""
+        sending = self._sdk.post(_PATHS[request.endpoint], body=request.body, cast_to=httpx2.Response)
+        response = await self._translated(sending)
+        return read_answer(request.endpoint, response.content, response.headers)
+
+    async def models(self) -> tuple[dict[str, JsonValue], ...]:
+        """The model cards as the seat lists them, in its order. Raises FaultError."""
+        response = await self._translated(self._sdk.get("/models", cast_to=httpx2.Response))
+        try:
+            cards = _Cards.model_validate_json(response.content).data
+        except ValidationError:
+            raise BrokenContractError("the list of models is no list of model cards") from None
+        return tuple(card.model_dump(mode="json") for card in cards)
+
+    async def version(self) -> str | None:
+        """The server's version, or None for a server that does not tell one. Raises FaultError."""
+        response = await self._root("/version")
+        if response.status_code != httpx2.codes.OK:
+            return None
+        try:
+            return _Version.model_validate_json(response.content).version
+        except ValidationError:
+            raise BrokenContractError("/version is not an object with a version") from None
+
+    async def metrics(self) -> str | None:
+        """The server's metrics in Prometheus' text form, or None for a server without. Raises FaultError."""
+        response = await self._root("/metrics")
+        return response.text if response.status_code == httpx2.codes.OK else None
+
+    async def has_route(self, path: str) -> bool | None:
+        """Whether the server has a route for POST at `path`; asked with a GET, which changes nothing (405 or 404)."""
+        status = (await self._root(path)).status_code
+        return status == httpx2.codes.METHOD_NOT_ALLOWED if status in {404, 405} else None
+
+    async def _root(self, path: str) -> httpx2.Response:
+        response = await self._translated(self._http.get(f"{self.root_url}{path}"))
+        if response.status_code >= httpx2.codes.INTERNAL_SERVER_ERROR:
+            raise fault_of_status(response, secret=self._key)
+        return response
+
+    async def _translated(self, sending: Awaitable[_T]) -> _T:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await sending
+        except FOREIGN as error:
+            if type(error) is TimeoutError:
+                error = TimeoutError(f"no complete answer within {self._timeout_s:g} s")
+            raise fault_of(error, secret=self._key) from None
+
+    async def _prepare(self, request: httpx2.Request) -> None:
+        for name in [name for name in request.headers if name.lower() not in _OURS]:
+            del request.headers[name]
+        request.headers["Accept-Encoding"] = "identity"
+        if self._key is not None:
+            request.headers["Authorization"] = f"Bearer {self._key}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+async def _bound(response: httpx2.Response) -> None:
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding != "identity":  # asked for plainly: compressed bytes would make the bound on their number meaningless
+        raise httpx2.DecodingError(f"the answer is encoded as {encoding}")
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Bounded(response.stream)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A stream that fails once it has brought more than MAX_BYTES."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for part in self._inner:
+            size += len(part)
+            if size > MAX_BYTES:
+                raise httpx2.DecodingError(f"the answer is larger than {MAX_BYTES} bytes")
+            yield part
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

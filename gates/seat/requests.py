@@ -1,0 +1,61 @@
+"""The request body for a gate's arm, beat and seed: every sampling field is sent, none is left to the server."""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+from gates.spec.prompts import render
+from gates.spec.schema import Candidate, Gate
+
+
+def request_body(gate: Gate, arm: str, beat: str, seed: int) -> dict[str, JsonValue]:
+    """The body as it is recorded: for the gate's endpoint, without the run's cache salt."""
+    about = gate.arms.all()[arm]
+    sampling = gate.sampling
+    body: dict[str, JsonValue] = {
+        **sampling.extra_body,  # first, so that it can never replace a field of the gate
+        "model": about.model,
+        "seed": seed,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+        "repetition_penalty": sampling.repetition_penalty,
+        "max_tokens": sampling.max_tokens,
+        "stop": list(sampling.stop) or None,
+        "n": 1,
+        "stream": False,
+        "return_token_ids": True,
+    }
+    prompt = render(gate.prompts, beat, None if isinstance(about, Candidate) else about.system)
+    if isinstance(prompt, str):
+        body["prompt"] = prompt
+    else:
+        body["messages"] = [message.as_json() for message in prompt]
+    return body
+
+
+def canary_body(gate: Gate, model: str, beat: str, *, tokens: int, top: int) -> dict[str, JsonValue]:
+    """The base's request under another model's name, made greedy and short, with log probabilities.
+
+    `tokens` tokens (the end of text does not end it earlier, where the server knows `ignore_eos`), each with the
+    `top` likeliest in its place.
+    """
+    chat: dict[str, JsonValue] = {"logprobs": True, "top_logprobs": top}
+    completions: dict[str, JsonValue] = {"logprobs": top}
+    return {
+        **request_body(gate, "base", beat, seed=0),
+        "model": model,
+        "temperature": 0.0,
+        "max_tokens": tokens,
+        "stop": None,
+        "ignore_eos": True,
+        **(chat if gate.prompts.endpoint == "chat" else completions),
+    }
+
+
+def salted(body: dict[str, JsonValue], cache_salt: str) -> dict[str, JsonValue]:
+    """The body as it is sent: with the run's cache salt, so that no other run's cached prefix can answer it."""
+    return {**body, "cache_salt": cache_salt}
