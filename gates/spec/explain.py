@@ -40,7 +40,8 @@ _YES_NO = frozenset({"yes", "no", "on", "off", "y", "n"})
 def explain(kind: str, context: Mapping[str, Any], value: object, found: list[Form]) -> tuple[str, str]:
     """The rule that `value` breaks and a suggestion, for pydantic's error type `kind` where `found` may stand."""
     if kind == "literal_error" and isinstance(value, str):
-        return _one_of(value, choices(found))
+        allowed = needs(found)
+        return f"must be {allowed}", did_you_mean(value, choices(found)) if " or " in allowed else ""
     if kind in WRONG_KINDS:
         return _wrong_kind(value, found)
     if kind in _LIMITS:
@@ -67,11 +68,6 @@ def _by_size(kind: str, context: Mapping[str, Any], value: object) -> tuple[str,
 
 def _entries(count: int) -> str:
     return f"{count} {'entry' if count == 1 else 'entries'}"
-
-
-def _one_of(value: str, words: list[str]) -> tuple[str, str]:
-    allowed = " or ".join(f"`{word}`" for word in words)
-    return f"must be {allowed}", did_you_mean(value, words) if len(words) > 1 else ""
 
 
 def did_you_mean(value: str, words: list[str]) -> str:

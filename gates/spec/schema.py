@@ -27,6 +27,8 @@ CorpusRef = Annotated[
 ]
 """MANIFEST or MANIFEST/SPLIT."""
 
+References = Annotated[tuple[CorpusRef, ...], Field(min_length=1)]
+
 Url = Annotated[
     str,
     StringConstraints(pattern=r"^https?://[^\s@?#]+$"),
@@ -146,10 +148,10 @@ class Corpora(Record):
 
     train: CorpusRef
     heldout: CorpusRef
-    reference: tuple[CorpusRef, ...] = Field(min_length=1)
+    reference: References
     imposters: tuple[CorpusRef, ...] = ()
 
-    @field_validator("reference", mode="before", json_schema_input_type=CorpusRef | tuple[CorpusRef, ...])
+    @field_validator("reference", mode="before", json_schema_input_type=CorpusRef | References)
     @classmethod
     def _one_reference(cls, value: object) -> object:
         if isinstance(value, str):

@@ -25,7 +25,12 @@ _KINDS = {
 @cache
 def schema_of(model: type[Record]) -> Form:
     """The JSON schema of what a document of `model` may say."""
-    return model.model_json_schema(mode="validation", by_alias=True)
+    schema = model.model_json_schema(mode="validation", by_alias=True)
+    for node in _nodes(schema):
+        if "patternProperties" in node:
+            # pydantic's way to write a mapping by name, which leaves other names open
+            node.setdefault("additionalProperties", False)
+    return schema
 
 
 def forms(model: type[Record], loc: Loc) -> list[Form]:
@@ -83,14 +88,15 @@ def meaning(model: type[Record], pattern: str) -> str:
 
 @cache
 def _patterns(model: type[Record]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    waiting: list[Any] = [schema_of(model)]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            if isinstance(node.get("pattern"), str) and isinstance(node.get("description"), str):
-                found[node["pattern"]] = node["description"]
-            waiting += node.values()
-        elif isinstance(node, list):
-            waiting += node
-    return found
+    return {
+        node["pattern"]: node["description"]
+        for node in _nodes(schema_of(model))
+        if isinstance(node.get("pattern"), str) and isinstance(node.get("description"), str)
+    }
+
+
+def _nodes(node: Any) -> Iterator[Form]:
+    if isinstance(node, dict):
+        yield node
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _nodes(child)
