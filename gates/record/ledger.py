@@ -73,6 +73,10 @@ class Ledger:
         self._check_head(stored, torn=bool(lines[-1]))
         return stored
 
+    def heads(self) -> tuple[Sha256, ...]:
+        """Hashes of the records that no later record follows."""
+        return heads(self.entries())
+
     def append(self, kind: Kind, gate: str, body: dict[str, JsonValue], stamp: Stamp) -> Stored:
         """Append a record after all current heads, under a lock, on the disk before returning."""
         with locked(self._lock, wait=True, busy="the ledger is being written"):

@@ -1,0 +1,5 @@
+"""`python -m gates`."""
+
+from gates.cli import main
+
+main()

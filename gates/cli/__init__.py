@@ -1,0 +1,69 @@
+"""The command line: parse, call, print, exit; nothing is decided here."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from gates import __version__
+from gates.cli.lazy import LazyGroup
+from gates.errors import ExitCode, GatesError
+
+_EXITS = """Exit codes: 0 PASS, 1 FAIL, 2 usage or bad gate, 3 INCONCLUSIVE, 4 INVALID, 5 TAMPERED."""
+
+INTERRUPTED = 130
+
+
+@click.group(
+    cls=LazyGroup,
+    commands_at={
+        "check": "gates.cli.gate:check",
+        "seal": "gates.cli.gate:seal",
+        "run": "gates.cli.gate:run",
+        "schema": "gates.cli.gate:schema",
+        "corpora": "gates.cli.corpora:corpora",
+        "seat": "gates.cli.seat:seat",
+        "demo": "gates.cli.demo:demo",
+    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=_EXITS,
+)
+@click.version_option(__version__, prog_name="gates")
+def cli() -> None:
+    """Pre-registered gates that decide whether a voice adapter may ship.
+
+    \b
+    gates check prereg/lv-bronte.yaml    everything that can be said before generation
+    gates seal  prereg/lv-bronte.yaml    pre-register it
+    gates run   prereg/lv-bronte.yaml    generate, measure, judge
+    """  # noqa: D301 - click reads the backslash-b
+
+
+def main() -> None:
+    """The `gates` command. Errors of this package end in one message on stderr and the exit code they carry."""
+    try:
+        status = cli.main(standalone_mode=False)
+    except GatesError as error:
+        _complain(str(error), error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(ExitCode.USAGE)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted; the same command continues where it stopped", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(ExitCode.USAGE)
+    except OSError as error:
+        _complain(f"{error.filename or 'the system'}: {error.strerror or error}", ExitCode.USAGE)
+    else:
+        sys.exit(status if isinstance(status, int) else ExitCode.PASS)
+
+
+def _complain(message: str, status: ExitCode) -> None:
+    click.echo(f"gates: {message}", err=True)
+    if "--json" in sys.argv[1:]:
+        click.echo(json.dumps({"error": message, "exit_code": int(status)}))
+    sys.exit(status)

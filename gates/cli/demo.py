@@ -1,0 +1,68 @@
+"""`gates demo`: the demonstration gate from fetch to verdict, and whether it says what it must say."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from gates import flow
+from gates.cli.corpora import workspace_of
+from gates.cli.gate import print_finished
+from gates.cli.show import as_json, print_json, progress, say
+from gates.corpora.cache import cache_dir
+from gates.corpora.sources import fetch
+from gates.corpora.texts import load_manifest
+from gates.errors import ExitCode, UsageError
+from gates.judge.verdict import Verdict
+from gates.records import Outcome
+from gates.spec.load import load_gate
+
+EXPECTED = {"lv-bronte-e12": Outcome.PASS, "lv-bronte-ranon": Outcome.FAIL}
+
+
+@click.command()
+@as_json
+def demo(json_wanted: bool) -> int:
+    """Fetch, seal, run and judge prereg/demo.yaml: lv-bronte-e12 must PASS, lv-bronte-ranon must FAIL on ran_on only.
+
+    Run it in a clone of the repository; it needs the extra `embedded`. Exits 0 when the gate says what it must.
+    """
+    workspace = workspace_of(None)
+    gate = workspace / "prereg" / "demo.yaml"
+    if not gate.is_file():
+        raise UsageError(f"{gate} is missing", next_step="run `gates demo` in a clone of the repository")
+    world = flow.this_world(say)
+    _fetch(gate, workspace)
+    sealed = flow.seal(gate, world)
+    say(f"sealed {gate.name}: {sealed.sha256[:12]} (order, thresholds and every byte are fixed from here on)")
+    with progress() as watch:
+        finished = flow.run(gate, flow.this_world(say, watch))
+    surprises = _surprises(finished.verdict)
+    if json_wanted:
+        print_json({**finished.verdict.as_json(), "run": str(finished.folder), "as_expected": not surprises})
+    else:
+        print_finished(finished)
+        click.echo("\n".join(surprises) or "The gate says what it must: lv-bronte-e12 may ship, lv-bronte-ranon may not.")
+    return ExitCode.FAIL if surprises else ExitCode.PASS
+
+
+def _fetch(gate: Path, workspace: Path) -> None:
+    corpora = load_gate(gate).corpora
+    names = {ref.split("/")[0] for ref in (corpora.train, corpora.heldout, *corpora.reference, *corpora.imposters)}
+    for name in sorted(names):
+        report = fetch(load_manifest(workspace, name), cache_dir(os.environ), workspace=workspace)
+        say(f"corpus {name}: {len(report.fetched)} texts fetched, {len(report.kept)} were there")
+
+
+def _surprises(verdict: Verdict) -> list[str]:
+    """Whatever the demonstration gate says otherwise than it must."""
+    found = [
+        f"unexpected: {name} is {verdict.candidates[name].outcome}, expected {outcome}"
+        for name, outcome in EXPECTED.items()
+        if verdict.candidates[name].outcome is not outcome
+    ]
+    failed = {name: axis.outcome for name, axis in verdict.candidates["lv-bronte-ranon"].axes.items()}
+    found += [f"unexpected: lv-bronte-ranon, {axis} is {failed[axis]}" for axis in ("voice",) if failed.get(axis) is not Outcome.PASS]
+    return found + ([] if failed.get("ran_on") is Outcome.FAIL else ["unexpected: lv-bronte-ranon does not fail ran_on"])

@@ -1,0 +1,116 @@
+"""`gates check`, `seal`, `run`, `schema`: the life of one gate."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from gates import flow
+from gates.cli.show import as_json, console, gate_file, print_json, progress, say
+from gates.errors import ExitCode, UsageError
+from gates.report.terminal import verdict_table
+from gates.spec.load import json_schema
+from gates.spec.power import OperatingCharacteristics
+
+
+@click.command()
+@gate_file
+@as_json
+def check(gate: Path, json_wanted: bool) -> int:
+    """Say everything about GATE that can be said before generation: mistakes, missing files, what its size can prove."""
+    found = flow.check(gate, flow.this_world(say))
+    if json_wanted:
+        print_json(found.as_json())
+    else:
+        _print_check(found)
+    return ExitCode.USAGE if found.missing else ExitCode.PASS
+
+
+@click.command()
+@gate_file
+@click.option("--yes", is_flag=True, help="Seal without asking.")
+@click.option("--by", help="Who seals; your user name by default.")
+@as_json
+def seal(gate: Path, yes: bool, by: str | None, json_wanted: bool) -> int:
+    """Pre-register GATE: check it, bind everything it rests on, and enter it in the ledger before any generation."""
+    world = flow.this_world(say, by=by)
+    found = flow.check(gate, world)
+    if found.missing:
+        raise UsageError("\n".join([f"{gate}: the gate cannot be sealed yet:", *found.missing]))
+    if not json_wanted:
+        _print_check(found)
+    if not yes and sys.stdin.isatty() and not json_wanted:
+        click.confirm("Seal this gate?", abort=True, err=True)
+    sealed = flow.seal(gate, world)
+    if json_wanted:
+        print_json({"seal": sealed.sha256, "file": str(sealed.path), "gate_sha256": sealed.seal.binding.gate})
+    else:
+        click.echo(f"sealed {sealed.seal.gate.name}: {sealed.sha256}\n  {sealed.path}")
+    return ExitCode.PASS
+
+
+@click.command()
+@gate_file
+@click.option("--again", is_flag=True, help="Start another attempt of a finished gate; the ledger counts it.")
+@click.option("--candidate", help="End with this candidate's exit code instead of the worst one's.")
+@click.option("--by", help="Who runs it; your user name by default.")
+@as_json
+def run(gate: Path, again: bool, candidate: str | None, by: str | None, json_wanted: bool) -> int:
+    """Run the sealed GATE and print its verdict; an interrupted run continues, a finished one is shown."""
+    with progress() as watch:
+        finished = flow.run(gate, flow.this_world(say, watch, by), again=again)
+    verdict = finished.verdict
+    if candidate is not None and candidate not in verdict.candidates:
+        raise UsageError(
+            f"--candidate {candidate!r}: the gate has no such candidate",
+            next_step=f"choose one of: {', '.join(verdict.candidates)}",
+        )
+    if json_wanted:
+        print_json({**verdict.as_json(), "run": str(finished.folder), "attempts": finished.attempts})
+    else:
+        print_finished(finished)
+    return int((verdict.candidates[candidate] if candidate else verdict).outcome.exit_code)
+
+
+@click.command()
+def schema() -> int:
+    """Print the JSON schema of gate files, so that an editor completes and checks them."""
+    print_json(json_schema())
+    return ExitCode.PASS
+
+
+def print_finished(finished: flow.Finished) -> None:
+    """The verdict's table, where the record lies, and how many attempts there were."""
+    console().print(verdict_table(finished.sealed.seal.gate.question, finished.verdict))
+    click.echo(f"attempts of this gate: {finished.attempts}; record: {finished.folder}/report.md")
+
+
+def _print_check(found: flow.Checked) -> None:
+    for sentence in found.missing:
+        click.echo(f"missing: {sentence}")
+    for sentence in found.warnings:
+        click.echo(f"note: {sentence}")
+    for role, lost in found.letters_lost.items():
+        click.echo(f"{role}: {len(lost)} texts, the tokeniser loses at most {max(lost.values(), default=0):.2%} of letters")
+    if found.operating is not None:
+        _print_operating(found.operating)
+    state = f"{len(found.missing)} missing" if found.missing else f"complete, {found.requests} generations"
+    click.echo(f"gate {found.gate} ({found.sha256[:12]}): {state}; the seat was not contacted")
+
+
+def _print_operating(operating: OperatingCharacteristics) -> None:
+    voice = operating.voice
+    click.echo(
+        f"voice at {voice.k} seeds: a candidate without any move passes in {voice.false_pass:.2%} of cases; "
+        f"a move of {voice.shift_80:.1f} seed sd is caught with probability 0.8"
+    )
+    if (rate := operating.memorisation) is not None:
+        most = "no count of hits can pass" if rate.most_hits is None else f"up to {rate.most_hits} hits pass"
+        click.echo(f"memorisation: 0 hits of {rate.n} leave an upper limit of {rate.upper_at_zero:.3f}; {most}")
+    for axis, powers in operating.damage.items():
+        rates = ", ".join(f"{power.passes:.0%} at a base rate of {power.rate:g}" for power in powers)
+        click.echo(f"{axis}: an unchanged candidate passes in {rates}")
+
+

@@ -1,0 +1,55 @@
+"""A group that imports a command's module only when that command is called, so that `gates --help` is quick."""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from typing import Any
+
+import click
+
+_SHORT = {
+    "check": "Say everything about a gate that can be said before generation.",
+    "seal": "Pre-register a gate: bind everything it rests on and enter it in the ledger.",
+    "run": "Run a sealed gate: generate, measure, judge; continues an interrupted run.",
+    "schema": "Print the JSON schema of gate files, for an editor.",
+    "corpora": "List, fetch and show the texts that gates rest on.",
+    "seat": "Serve the embedded seat.",
+    "demo": "Run the demonstration gate on a real language model with two adapters.",
+}
+
+
+class LazyGroup(click.Group):
+    """A click group whose commands are named as `module:attribute`."""
+
+    def __init__(self, *args: Any, commands_at: dict[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._at = commands_at
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
+        """The commands in the order a person meets them."""
+        return list(self._at)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import the command."""
+        if cmd_name not in self._at:
+            return None
+        module, attribute = self._at[cmd_name].split(":")
+        command = getattr(import_module(module), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{self._at[cmd_name]} is no command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _SHORT[name]) for name in self._at])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with a suggestion for a mistyped command."""
+        near = difflib.get_close_matches(args[0], self._at, n=1)
+        if args[0] not in self._at and near:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)

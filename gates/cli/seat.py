@@ -1,0 +1,51 @@
+"""`gates seat serve`: the embedded seat on its own, for curl or any OpenAI client."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from gates.cli.show import say
+from gates.corpora.cache import cache_dir
+from gates.errors import ExitCode, UsageError
+
+
+@click.group()
+def seat() -> None:
+    """Serve the embedded seat."""
+
+
+@seat.command()
+@click.option("--port", default=8027, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free port.")
+@click.option("--base", default="voices-base", show_default=True, help="The name that the base is served under.")
+@click.option("--adapter", "adapters", multiple=True, metavar="NAME=PATH", help="A GGUF file or a PEFT folder.")
+@click.option("--api-key-env", metavar="NAME", help="The environment variable that holds the API key to ask for.")
+@click.option("--allow-runtime-lora", is_flag=True, help="Let clients load and unload adapters.")
+def serve(port: int, base: str, adapters: tuple[str, ...], api_key_env: str | None, allow_runtime_lora: bool) -> int:
+    """Serve SmolLM2-135M-Instruct and adapters on 127.0.0.1 until Ctrl-C, with the vLLM contract."""
+    # Lazy: the embedded seat is an optional extra.
+    from gates.seat.embedded.serve import embedded_seat, wait_until_interrupted  # noqa: PLC0415
+
+    key = None
+    if api_key_env is not None:
+        key = os.environ.get(api_key_env)
+        if not key:
+            raise UsageError(f"--api-key-env {api_key_env}: this variable is not set", next_step=f"export {api_key_env}")
+    named = dict(_named(adapter) for adapter in adapters)
+    if len(named) != len(adapters):
+        raise UsageError("--adapter: two adapters have the same name", next_step="give each a name of its own")
+    with embedded_seat(
+        cache_dir(os.environ), base, named, port=port, api_key=key, runtime_lora=allow_runtime_lora
+    ) as served:
+        say(f"serving {base} and {len(named)} adapters at {served.base_url}; Ctrl-C stops it")
+        wait_until_interrupted()
+    return ExitCode.PASS
+
+
+def _named(adapter: str) -> tuple[str, Path]:
+    name, separator, path = adapter.partition("=")
+    if not (name and separator and path):
+        raise UsageError(f"--adapter {adapter!r}: write NAME=PATH", next_step="for example lv-x=adapters/lv-x.gguf")
+    return name, Path(path)

@@ -1,0 +1,96 @@
+"""How commands print: one JSON document on stdout, or text for people; progress and sentences go to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from gates.seat.generate import Progress as Done
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PLAIN_EVERY_S = 15.0
+
+as_json: Callable[[F], F] = click.option(
+    "--json", "json_wanted", is_flag=True, help="Print one JSON document on stdout and nothing else there."
+)
+gate_file: Callable[[F], F] = click.argument("gate", type=click.Path(path_type=Path))
+
+
+def say(sentence: str) -> None:
+    """One sentence for a person, on stderr."""
+    click.echo(sentence, err=True)
+
+
+def print_json(document: object) -> None:
+    """The one JSON document of a command."""
+    click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def console() -> Console:
+    """A console on stdout; at least 100 columns where there is no terminal, so that tables keep their shape."""
+    plain = Console()
+    return plain if plain.is_terminal else Console(width=max(100, plain.width))
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[Done], None]]:
+    """A callback that shows generation: a bar on a terminal, else a plain line every 15 seconds; on stderr."""
+    started = time.monotonic()
+    if not sys.stderr.isatty():
+        yield _plain_lines(started)
+        return
+    bar = Progress(
+        TextColumn("generating"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[speed]:.0f} tokens/s"),
+        TextColumn("{task.fields[trouble]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+    with bar:
+        task = bar.add_task("generating", total=None, speed=0.0, trouble="")
+
+        def watch(done: Done) -> None:
+            bar.update(task, completed=done.done, total=done.total, speed=_speed(done, started), trouble=_trouble(done))
+
+        yield watch
+
+
+def _plain_lines(started: float) -> Callable[[Done], None]:
+    last = started
+
+    def watch(done: Done) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < PLAIN_EVERY_S and done.done < done.total:
+            return
+        last = now
+        left = (done.total - done.done) * (now - started) / done.done
+        say(
+            f"generated {done.done} of {done.total}, {_speed(done, started):.0f} tokens/s, about {left:.0f} s left"
+            + (f", {trouble}" if (trouble := _trouble(done)) else "")
+        )
+
+    return watch
+
+
+def _speed(done: Done, started: float) -> float:
+    return done.completion_tokens / max(1e-9, time.monotonic() - started)
+
+
+def _trouble(done: Done) -> str:
+    parts = [f"{done.retries} retries"] if done.retries else []
+    parts += [f"{count} errors in {arm}" for arm, count in done.errors.items()]
+    return ", ".join(parts)

@@ -1,0 +1,92 @@
+"""What a seal binds, computed from a gate's inputs and its seat; and the context that is only recorded."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+
+from pydantic import JsonValue
+
+from gates.errors import UsageError
+from gates.flow.inputs import Inputs
+from gates.judge.floors import RULES
+from gates.record.seal import AdapterIdentity, Binding
+from gates.records import digest
+from gates.seat.identity import SeatIdentity, adapter_files
+from gates.spec.prompts import Rendered
+from gates.spec.schema import Gate
+from gates.text import WORDS
+
+PACKAGES = ("voice-gates", "numpy", "scipy", "scikit-learn", "nltk", "pandas", "openai", "pydantic", "xllamacpp")
+
+
+def bind(inputs: Inputs, seat: dict[str, JsonValue], cards: Mapping[str, dict[str, JsonValue]]) -> Binding:
+    """Everything binding about a gate now: `seat` as probed, `cards` by model for adapters that cannot be read here."""
+    return Binding(
+        gate=inputs.gate.digest(),
+        texts={
+            role: {f"{document.corpus}/{document.name}": document.text_sha256 for document in texts}
+            for role, texts in inputs.texts().items()
+        },
+        prompts=digest([[_plain(inputs.prompt(arm, beat)) for beat in inputs.beats] for arm in inputs.gate.arms.all()]),
+        frame=inputs.frame.digest(),
+        adapters={arm: _adapter(inputs, arm, cards) for arm in inputs.adapters},
+        signatures=signatures(inputs.gate),
+        seat=seat,
+    )
+
+
+def cards_of(identity: SeatIdentity) -> dict[str, dict[str, JsonValue]]:
+    """The model cards of the seat's adapters, by name."""
+    return {card.name: card.as_json() for card in identity.context.loras}
+
+
+def signatures(gate: Gate) -> dict[str, str]:
+    """Name and version of every measure and rule that the gate uses."""
+    named = {axis: f"{axis}@1" for axis in gate.damage.named()}
+    floors = {f"{axis}.floor": RULES[limit.floor].signature for axis, limit in gate.damage.named().items()}
+    memorisation = {"memorisation": gate.memorisation.measure} if gate.memorisation else {}
+    return {
+        "words": WORDS,
+        "voice": gate.voice.measure,
+        "voice.floor": RULES[gate.voice.floor].signature,
+        **memorisation,
+        **named,
+        **floors,
+    }
+
+
+def context_of(identity: SeatIdentity) -> dict[str, JsonValue]:
+    """What is recorded beside a seal and may change: versions of Python, platform and packages, and the seat's rest."""
+    packages: dict[str, JsonValue] = {name: _version(name) for name in PACKAGES}
+    return {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()}-{platform.machine()}",
+        "packages": packages,
+        "seat": identity.context.as_json(),
+    }
+
+
+def _plain(rendered: Rendered) -> JsonValue:
+    return rendered if isinstance(rendered, str) else [message.as_json() for message in rendered]
+
+
+def _adapter(inputs: Inputs, arm: str, cards: Mapping[str, dict[str, JsonValue]]) -> AdapterIdentity:
+    files = adapter_files(inputs.adapters[arm])
+    if files is not None:
+        return AdapterIdentity(files=files, card=None)
+    model = inputs.gate.arms.all()[arm].model
+    if model not in cards:
+        raise UsageError(
+            f"adapter of {arm}: {inputs.adapters[arm]} is missing here, and the seat lists no adapter {model!r}",
+            next_step=f"load the adapter into the seat as {model!r}, or make its files readable here",
+        )
+    return AdapterIdentity(files=None, card=cards[model])
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

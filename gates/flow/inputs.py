@@ -1,0 +1,208 @@
+"""Everything a gate rests on, loaded and verified: beats, texts, frame, adapter paths; all that is missing at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from gates.corpora.texts import Document, load_split, resolve
+from gates.errors import GatesError, UsageError
+from gates.measure.delta import Frame, make_frame
+from gates.spec.load import load_gate
+from gates.spec.prompts import Rendered, read_beats, render
+from gates.spec.schema import Candidate, Control, Gate
+from gates.spec.workspace import adapter_path, find_workspace, resolve_inside
+from gates.text import letters_lost, words
+
+T = TypeVar("T")
+
+Texts = tuple[Document, ...]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A gate with its beats, its texts by role, its frame and its adapters' paths, all there and verified."""
+
+    path: Path
+    workspace: Path
+    cache: Path
+    gate: Gate
+    beats: tuple[str, ...]
+    train: Texts
+    heldout: Texts
+    reference: Texts
+    imposters: Mapping[str, Texts]
+    frame: Frame
+    adapters: Mapping[str, Path]
+
+    @property
+    def prereg(self) -> Path:
+        """The folder of seals and ledger."""
+        return self.workspace / "prereg"
+
+    @property
+    def reports(self) -> Path:
+        """The folder of runs."""
+        return self.workspace / "reports"
+
+    def prompt(self, arm: str, beat: str) -> Rendered:
+        """What an arm is shown for a beat."""
+        shown = self.gate.arms.all()[arm]
+        return render(self.gate.prompts, beat, None if isinstance(shown, Candidate) else shown.system)
+
+    def texts(self) -> dict[str, Texts]:
+        """Every text by its role."""
+        named = {f"imposters.{name}": texts for name, texts in self.imposters.items()}
+        return {"train": self.train, "heldout": self.heldout, "reference": self.reference, **named}
+
+
+@dataclass
+class Findings:
+    """What a check found: `missing` makes a gate unfit to seal, `warnings` a person should read."""
+
+    missing: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def attempt(self, load: Callable[[], T]) -> T | None:
+        """The result of `load`, or None with its error kept."""
+        try:
+            return load()
+        except GatesError as error:
+            if str(error) not in self.missing:
+                self.missing.append(str(error))
+            return None
+
+
+def load_inputs(path: Path, cache: Path) -> Inputs:
+    """Load a gate with everything it rests on. Raises UsageError listing all that is missing or wrong."""
+    gate = load_gate(path)
+    findings = Findings()
+    inputs = examine(path, cache, gate, findings)
+    if inputs is None:
+        raise UsageError(
+            "\n".join([f"{path}: the gate cannot be used yet:", *findings.missing]),
+            next_step=f"gates check {path}",
+        )
+    return inputs
+
+
+def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs | None:
+    """Load what can be loaded and note in `findings` all that cannot; None when anything is missing."""
+    workspace = find_workspace(path)
+    beats = findings.attempt(lambda: read_beats(resolve_inside(workspace, path, gate.prompts.file, field="prompts.file")))
+    adapters = _adapters(path, workspace, gate, findings)
+
+    def split(ref: str) -> Texts | None:
+        return findings.attempt(lambda: load_split(workspace, cache, ref))
+
+    train, heldout = split(gate.corpora.train), split(gate.corpora.heldout)
+    references = [split(ref) for ref in gate.corpora.reference]
+    imposters = {ref: split(ref) for ref in gate.corpora.imposters}
+    # Roles are told apart by the manifests, so that a clash shows even while texts are missing.
+    findings.attempt(lambda: _check_roles(workspace, gate))
+    if findings.missing or beats is None or train is None or heldout is None:
+        return None
+    reference = tuple(document for texts in references if texts for document in texts)
+    frame = findings.attempt(lambda: frame_of(reference, gate.voice.mfw))
+    if frame is None:
+        return None
+    inputs = Inputs(
+        path=path,
+        workspace=workspace,
+        cache=cache,
+        gate=gate,
+        beats=beats,
+        train=train,
+        heldout=heldout,
+        reference=reference,
+        imposters={ref: texts for ref, texts in imposters.items() if texts},
+        frame=frame,
+        adapters=adapters,
+    )
+    _note_size(inputs, findings)
+    return inputs
+
+
+def refuse_unpinned(inputs: Inputs) -> None:
+    """Raise UsageError for a corpus whose manifest does not fix its texts by hash: it may be checked, not sealed."""
+    corpora = inputs.gate.corpora
+    for ref in (corpora.train, corpora.heldout, *corpora.reference, *corpora.imposters):
+        manifest, _ = resolve(inputs.workspace, ref)
+        if manifest.unpinned:
+            raise UsageError(
+                f"corpus {manifest.name}: {len(manifest.unpinned)} texts have no fixed hash yet",
+                next_step=f"gates corpora fetch {manifest.name} --pin",
+            )
+
+
+def frame_of(reference: Texts, mfw: int) -> Frame:
+    """The frame of the reference texts: their most frequent words with mean and sd."""
+    return make_frame([(document.author, words(document.text)) for document in reference], mfw=mfw)
+
+
+def lost_letters(inputs: Inputs) -> dict[str, dict[str, float]]:
+    """Share of letters in [0, 1] that the tokeniser loses on each text, by role and file."""
+    return {role: {d.name: letters_lost(d.text) for d in texts} for role, texts in inputs.texts().items()}
+
+
+def _adapters(path: Path, workspace: Path, gate: Gate, findings: Findings) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for name, arm in gate.arms.all().items():
+        if not isinstance(arm, Candidate | Control) or arm.adapter is None:
+            continue
+        value = arm.adapter
+        place = findings.attempt(lambda v=value, n=name: adapter_path(workspace, path, v, field=f"arms {n}.adapter"))
+        if place is None:
+            continue
+        found[name] = place
+        if not place.exists():
+            missing = f"adapter of {name}: {place} is missing here"
+            if gate.seat == "embedded":
+                findings.missing.append(f"{missing}; the embedded seat loads it from there")
+            else:
+                findings.warnings.append(f"{missing}: its identity would rest on the seat's model card alone (weaker)")
+    return found
+
+
+def _check_roles(workspace: Path, gate: Gate) -> None:
+    """The frame may hold no text of the held-out author, of the train split, or of an imposter."""
+
+    def authors(*refs: str) -> set[str]:
+        return {file.author for ref in refs for file in resolve(workspace, ref)[1]}
+
+    tested = authors(gate.corpora.heldout, gate.corpora.train)
+    imposters = authors(*gate.corpora.imposters)
+    for role, clash in (
+        ("corpora.reference", authors(*gate.corpora.reference) & (tested | imposters)),
+        ("corpora.imposters", imposters & tested),
+    ):
+        if clash:
+            raise UsageError(
+                f"{role}: {', '.join(sorted(clash))} may not stand there: an author under test or an imposter is no "
+                "part of the frame, and the author under test is no imposter",
+                next_step="name a manifest without that author",
+            )
+    books = {(file.author, file.title) for file in resolve(workspace, gate.corpora.train)[1]}
+    shared = books & {(file.author, file.title) for file in resolve(workspace, gate.corpora.heldout)[1]}
+    if shared:
+        titles = ", ".join(sorted(title for _, title in shared))
+        raise UsageError(
+            f"corpora.train and corpora.heldout share a book: {titles}",
+            next_step="split by book: a book stands on one side only",
+        )
+
+
+def _note_size(inputs: Inputs, findings: Findings) -> None:
+    gate = inputs.gate
+    # English prose runs at about 0.75 words a token; a base that stops early writes fewer.
+    most = 0.75 * len(inputs.beats) * gate.sampling.max_tokens
+    if gate.voice.words_per_seed > 0.7 * most:
+        findings.warnings.append(
+            f"voice.words_per_seed = {gate.voice.words_per_seed} is over 70 % of the {most:.0f} words that "
+            f"{len(inputs.beats)} prompts of {gate.sampling.max_tokens} tokens can give at most: a seed that falls "
+            "short makes the run INVALID"
+        )
+    if len(inputs.beats) < 10 and gate.damage.on_beat is not None:
+        findings.missing.append(f"damage.on_beat needs at least 10 beats, {gate.prompts.file} has {len(inputs.beats)}")

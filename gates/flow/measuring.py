@@ -1,0 +1,121 @@
+"""From recorded generations to measurements: every arm, every axis the gate names, nothing decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gates.flow.inputs import Inputs, Texts
+from gates.measure.damage import AXES, Answers
+from gates.measure.figures import (
+    ArmMeasurements,
+    DamageFigures,
+    Measurements,
+    MemorisationFigures,
+    Unmeasured,
+    ValidityFigures,
+    VoiceFigures,
+)
+from gates.measure.memorisation import GeneratedText, Sources, measure_memorisation, shared_runs
+from gates.measure.voice import ArmCounts, Yardstick, count_arm, measure_voice
+from gates.records import Generation
+from gates.spec.prompts import prompt_text
+
+Grid = dict[tuple[int, int], Generation]
+"""One arm's generations by (seed, prompt)."""
+
+
+def measure(inputs: Inputs, seal: str, generations: Iterable[Generation], generations_sha256: str) -> Measurements:
+    """Measure every arm of a run. A pure function of its arguments."""
+    grids: dict[str, Grid] = {arm: {} for arm in inputs.gate.arms.all()}
+    for generation in generations:
+        grids[generation.arm][generation.seed, generation.prompt] = generation
+    train, heldout = _by_name(inputs.train), _by_name(inputs.heldout)
+    memorised = inputs.gate.memorisation
+    sources = Sources(train, heldout, memorised.n) if memorised is not None else None
+    yardstick = Yardstick.of(
+        inputs.frame,
+        [document.text for document in inputs.heldout],
+        {name: [document.text for document in texts] for name, texts in inputs.imposters.items()},
+        words_per_seed=inputs.gate.voice.words_per_seed,
+    )
+    counts = {arm: _counts(inputs, arm, grid, yardstick) for arm, grid in grids.items()}
+    return Measurements(
+        seal=seal,
+        generations_sha256=generations_sha256,
+        arms={
+            arm: ArmMeasurements(
+                role=_role(inputs, arm),
+                seeds=inputs.gate.seeds(arm),
+                validity=_validity(inputs, arm, grid),
+                voice=None if arm == "base" else _voice(counts[arm], counts["base"], yardstick),
+                memorisation=None if sources is None else _memorisation(inputs, grid, sources),
+                damage={axis: _damage(inputs, arm, grid, axis) for axis in inputs.gate.damage.named()},
+            )
+            for arm, grid in grids.items()
+        },
+        leaks=shared_runs(train, heldout),
+    )
+
+
+def _by_name(texts: Texts) -> dict[str, str]:
+    return {f"{document.corpus}/{document.name}": document.text for document in texts}
+
+
+def _role(inputs: Inputs, arm: str) -> str:
+    return "base" if arm == "base" else "candidate" if arm in inputs.gate.arms.candidates else "control"
+
+
+def _rows(inputs: Inputs, arm: str, grid: Grid) -> list[list[Generation]] | None:
+    """The arm's generations (S, P) in the gate's order, or None when one is missing."""
+    prompts = range(len(inputs.beats))
+    rows = [[grid[seed, prompt] for prompt in prompts if (seed, prompt) in grid] for seed in inputs.gate.seeds(arm)]
+    return rows if all(len(row) == len(prompts) for row in rows) else None
+
+
+def _validity(inputs: Inputs, arm: str, grid: Grid) -> ValidityFigures:
+    repeated = 0
+    for prompt in range(len(inputs.beats)):
+        texts = [grid[seed, prompt].text for seed in inputs.gate.seeds(arm) if (seed, prompt) in grid]
+        repeated += sum(text in texts[:place] for place, text in enumerate(texts) if text.strip())
+    return ValidityFigures(
+        expected=len(inputs.gate.seeds(arm)) * len(inputs.beats),
+        present=len(grid),
+        errors=sum(generation.error is not None for generation in grid.values()),
+        empty=sum(generation.error is None and not generation.text.strip() for generation in grid.values()),
+        repeated_seeds=repeated,
+    )
+
+
+def _counts(inputs: Inputs, arm: str, grid: Grid, yardstick: Yardstick) -> ArmCounts | None:
+    rows = _rows(inputs, arm, grid)
+    if rows is None:
+        return None
+    return count_arm(inputs.gate.seeds(arm), [[generation.text for generation in row] for row in rows], yardstick)
+
+
+def _voice(arm: ArmCounts | None, base: ArmCounts | None, yardstick: Yardstick) -> VoiceFigures | Unmeasured:
+    if arm is None or base is None:
+        return Unmeasured(unmeasured=f"generations of {'the arm' if arm is None else 'base'} are missing")
+    return measure_voice(arm, base, yardstick)
+
+
+def _memorisation(inputs: Inputs, grid: Grid, sources: Sources) -> MemorisationFigures | Unmeasured:
+    return measure_memorisation(
+        [
+            GeneratedText(
+                prompt=generation.prompt,
+                seed=generation.seed,
+                text=generation.text,
+                prompt_text=prompt_text(inputs.prompt(generation.arm, inputs.beats[generation.prompt])),
+            )
+            for generation in grid.values()
+        ],
+        sources,
+    )
+
+
+def _damage(inputs: Inputs, arm: str, grid: Grid, axis: str) -> DamageFigures | Unmeasured:
+    rows = _rows(inputs, arm, grid)
+    if rows is None:
+        return Unmeasured(unmeasured="generations are missing")
+    return AXES[axis](Answers(tuple(map(tuple, rows)), inputs.beats, inputs.gate.sampling.max_tokens))

@@ -1,0 +1,59 @@
+"""Opening the seat that a gate names: a running server, or the embedded one started for as long as it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from gates.errors import UsageError
+from gates.flow.inputs import Inputs
+from gates.flow.world import World
+from gates.seat.client import SeatClient
+from gates.spec.schema import Seat
+
+EMBEDDED_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True)
+class OpenSeat:
+    """A seat that answers: its address, and how hard it may be pressed."""
+
+    base_url: str
+    label: str
+    api_key: str | None
+    concurrency: int
+    attempts: int
+    timeout_s: float
+
+    def client(self) -> SeatClient:
+        """A new client; use it as an async context manager."""
+        return SeatClient(self.base_url, self.api_key, timeout_s=self.timeout_s)
+
+
+@contextmanager
+def open_seat(inputs: Inputs, world: World) -> Iterator[OpenSeat]:
+    """The gate's seat for as long as the context lasts. Raises UsageError when the named key is not set."""
+    seat = inputs.gate.seat
+    if isinstance(seat, Seat):
+        yield OpenSeat(seat.base_url, seat.base_url, _key(seat, world), seat.concurrency, seat.attempts, seat.timeout_s)
+        return
+    # Lazy: the embedded seat is an optional extra, and a remote gate must not pay for its start-up.
+    from gates.seat.embedded.serve import embedded_seat  # noqa: PLC0415
+
+    adapters = {inputs.gate.arms.all()[arm].model: path for arm, path in inputs.adapters.items()}
+    world.say("starting the embedded seat")
+    with embedded_seat(inputs.cache, inputs.gate.arms.base.model, adapters) as served:
+        yield OpenSeat(served.base_url, "embedded", None, served.concurrency, 2, EMBEDDED_TIMEOUT_S)
+
+
+def _key(seat: Seat, world: World) -> str | None:
+    if seat.api_key_env is None:
+        return None
+    key = world.environ.get(seat.api_key_env)
+    if not key:
+        raise UsageError(
+            f"seat.api_key_env names {seat.api_key_env}, and this variable is not set",
+            next_step=f"export {seat.api_key_env}=... in the shell that runs gates; the key is never recorded",
+        )
+    return key

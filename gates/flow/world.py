@@ -1,0 +1,55 @@
+"""What the flow needs from outside: where the cache is, who runs it, clock, chance, keys, and who watches."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from gates.corpora.cache import cache_dir
+from gates.record.ledger import Stamp
+from gates.seat.generate import Progress
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _nobody_watches(_progress: Progress) -> None:
+    """No display."""
+
+
+@dataclass(frozen=True)
+class World:
+    """The outside of one command, so that tests can give their own."""
+
+    cache: Path
+    by: str
+    environ: Mapping[str, str]
+    now: Callable[[], datetime] = _now
+    chance: np.random.Generator = field(default_factory=np.random.default_rng)
+    say: Callable[[str], None] = lambda _sentence: None
+    watch: Callable[[Progress], None] = _nobody_watches
+
+    def stamp(self) -> Stamp:
+        """Now and by whom."""
+        return Stamp(self.now().isoformat(timespec="seconds"), self.by)
+
+
+def this_world(
+    say: Callable[[str], None], watch: Callable[[Progress], None] = _nobody_watches, by: str | None = None
+) -> World:
+    """The world of a command: cache and keys from the environment, the user's name unless `by` gives another."""
+    return World(cache=cache_dir(os.environ), by=by or _user(), environ=os.environ, say=say, watch=watch)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

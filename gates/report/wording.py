@@ -1,0 +1,31 @@
+"""How figures are written, the same in the terminal and in report.md."""
+
+from __future__ import annotations
+
+from gates.judge.axes import AxisVerdict
+from gates.records import Outcome
+
+SYMBOLS = {Outcome.PASS: "✔", Outcome.FAIL: "✘", Outcome.INCONCLUSIVE: "?", Outcome.INVALID: "!"}
+
+_SIGNED = {"voice"}
+
+
+def number(value: float | None, *, signed: bool = False) -> str:
+    """A figure with three decimals, an en dash for none."""
+    if value is None:
+        return "–"
+    return f"{value:+.3f}" if signed else f"{value:.3f}"
+
+
+def value_of(axis: AxisVerdict) -> str:
+    """The axis's figure with its one-sided 95 % limits where they decide."""
+    text = number(axis.value, signed=axis.axis in _SIGNED)
+    if axis.low is None or axis.high is None:
+        return text
+    return f"{text} [{axis.low:.3f}, {axis.high:.3f}]"
+
+
+def threshold_of(axis: AxisVerdict) -> str:
+    """What the figure is compared with, and by how many times it exceeds the floor."""
+    text = number(axis.threshold)
+    return f"{text} ({axis.times_floor:.1f}× the floor)" if axis.times_floor is not None else text
