@@ -312,8 +312,9 @@ class Gate(Record):
     @model_validator(mode="after")
     def _fields_agree(self) -> Gate:
         for name, control in self.arms.controls.items():
-            if control.seeds is not None and len(control.seeds) != len(self.sampling.seeds):
-                raise ValueError(f"arms.controls.{name}.seeds must be as many as sampling.seeds")
+            own = control.seeds
+            if own is not None and not len(set(own)) == len(own) == len(self.sampling.seeds):
+                raise ValueError(f"arms.controls.{name}.seeds must be as many as sampling.seeds, all different")
         known = {"voice", "seed_spread", *self.damage.named(), *(["memorisation"] if self.memorisation else [])}
         for axis in self.tie_break:
             if axis not in known and not axis.startswith("notes."):

@@ -101,6 +101,16 @@ def test_a_plan_holds_every_key_once_in_balanced_blocks() -> None:
         assert len({(task.prompt, own.get(task.seed, task.seed)) for task in block}) == 1
 
 
+def test_a_control_that_repeats_a_seed_would_repeat_a_key() -> None:
+    arms = {
+        "base": BASE,
+        "candidates": {"one": {"model": ONE, "adapter": "a"}},
+        "controls": {"again": {"model": BASE, "seeds": (1, 1, 2)}},
+    }
+    with pytest.raises(ValueError, match=r"arms\.controls\.again\.seeds must be as many .*, all different"):
+        a_gate(arms=arms)
+
+
 def test_a_plan_is_the_order_of_pcg64s_raw_numbers() -> None:
     # the same draw written with sorted() alone: 6 blocks of (prompt, seed's position), 4 arms in each
     raw = [int(value) for value in np.random.PCG64(3).random_raw(6 + 24)]
@@ -285,7 +295,7 @@ def test_a_seat_that_is_down_stops_the_run() -> None:
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
             async with SeatClient(f"http://127.0.0.1:{unused.getsockname()[1]}/v1") as client:
-                await generate(ONE_TASK, client, pytest.fail, RUN, clock.pace())
+                await generate(ONE_TASK, client, [].append, RUN, clock.pace())
 
     with pytest.raises(SeatError, match=r"stopped at arm 'one', prompt 0, seed 1 after 3 attempt\(s\): no connection"):
         asyncio.run(main())
