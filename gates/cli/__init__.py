@@ -38,7 +38,7 @@ def cli() -> None:
     gates check prereg/lv-bronte.yaml    everything that can be said before generation
     gates seal  prereg/lv-bronte.yaml    pre-register it
     gates run   prereg/lv-bronte.yaml    generate, measure, judge
-    """  # noqa: D301 - click reads the backslash-b
+    """
 
 
 def main() -> None:

@@ -44,7 +44,9 @@ def demo(json_wanted: bool) -> int:
         print_json({**finished.verdict.as_json(), "run": str(finished.folder), "as_expected": not surprises})
     else:
         print_finished(finished)
-        click.echo("\n".join(surprises) or "The gate says what it must: lv-bronte-e12 may ship, lv-bronte-ranon may not.")
+        click.echo(
+            "\n".join(surprises) or "The gate says what it must: lv-bronte-e12 may ship, lv-bronte-ranon may not."
+        )
     return ExitCode.FAIL if surprises else ExitCode.PASS
 
 
@@ -64,5 +66,11 @@ def _surprises(verdict: Verdict) -> list[str]:
         if verdict.candidates[name].outcome is not outcome
     ]
     failed = {name: axis.outcome for name, axis in verdict.candidates["lv-bronte-ranon"].axes.items()}
-    found += [f"unexpected: lv-bronte-ranon, {axis} is {failed[axis]}" for axis in ("voice",) if failed.get(axis) is not Outcome.PASS]
-    return found + ([] if failed.get("ran_on") is Outcome.FAIL else ["unexpected: lv-bronte-ranon does not fail ran_on"])
+    found += [
+        f"unexpected: lv-bronte-ranon, {axis} is {failed[axis]}"
+        for axis in ("voice",)
+        if failed.get(axis) is not Outcome.PASS
+    ]
+    return found + (
+        [] if failed.get("ran_on") is Outcome.FAIL else ["unexpected: lv-bronte-ranon does not fail ran_on"]
+    )

@@ -19,7 +19,7 @@ from gates.spec.power import OperatingCharacteristics
 @gate_file
 @as_json
 def check(gate: Path, json_wanted: bool) -> int:
-    """Say everything about GATE that can be said before generation: mistakes, missing files, what its size can prove."""
+    """Say everything about GATE before generation: mistakes, missing files, what its size can prove."""
     found = flow.check(gate, flow.this_world(say))
     if json_wanted:
         print_json(found.as_json())
@@ -93,7 +93,9 @@ def _print_check(found: flow.Checked) -> None:
     for sentence in found.warnings:
         click.echo(f"note: {sentence}")
     for role, lost in found.letters_lost.items():
-        click.echo(f"{role}: {len(lost)} texts, the tokeniser loses at most {max(lost.values(), default=0):.2%} of letters")
+        click.echo(
+            f"{role}: {len(lost)} texts, the tokeniser loses at most {max(lost.values(), default=0):.2%} of letters"
+        )
     if found.operating is not None:
         _print_operating(found.operating)
     state = f"{len(found.missing)} missing" if found.missing else f"complete, {found.requests} generations"
@@ -112,5 +114,3 @@ def _print_operating(operating: OperatingCharacteristics) -> None:
     for axis, powers in operating.damage.items():
         rates = ", ".join(f"{power.passes:.0%} at a base rate of {power.rate:g}" for power in powers)
         click.echo(f"{axis}: an unchanged candidate passes in {rates}")
-
-

@@ -32,7 +32,9 @@ def serve(port: int, base: str, adapters: tuple[str, ...], api_key_env: str | No
     if api_key_env is not None:
         key = os.environ.get(api_key_env)
         if not key:
-            raise UsageError(f"--api-key-env {api_key_env}: this variable is not set", next_step=f"export {api_key_env}")
+            raise UsageError(
+                f"--api-key-env {api_key_env}: this variable is not set", next_step=f"export {api_key_env}"
+            )
     named = dict(_named(adapter) for adapter in adapters)
     if len(named) != len(adapters):
         raise UsageError("--adapter: two adapters have the same name", next_step="give each a name of its own")

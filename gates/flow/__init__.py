@@ -17,7 +17,7 @@ from gates.flow.inputs import Findings, Inputs, examine, load_inputs, lost_lette
 from gates.flow.measuring import measure
 from gates.flow.seats import OpenSeat, open_seat
 from gates.flow.world import World, this_world
-from gates.judge.floors import RULES, Floor
+from gates.judge.floors import RULES
 from gates.judge.verdict import Verdict, judge
 from gates.measure.figures import Measurements
 from gates.record.ledger import Ledger, Stored
@@ -32,6 +32,7 @@ from gates.seat.pace import Pace
 from gates.spec.load import load_gate
 from gates.spec.power import OperatingCharacteristics, operating_characteristics
 from gates.spec.schema import Gate
+from gates.stats import Array
 
 __all__ = ["Checked", "Finished", "World", "check", "run", "seal", "this_world"]
 
@@ -125,10 +126,12 @@ def run(path: Path, world: World, *, again: bool = False) -> Finished:
 
 def operating_of(inputs: Inputs) -> OperatingCharacteristics:
     """What the gate can prove at its size, under the very floor rule that will judge it."""
-    floor = Floor(RULES[inputs.gate.voice.floor])
-    return operating_characteristics(
-        inputs.gate, len(inputs.beats), floor.rule.floor, seed_of("operating", inputs.gate)
-    )
+    rule = RULES[inputs.gate.voice.floor]
+
+    def floor(base: Array, candidate: Array) -> Array:
+        return rule.floor(base, candidate, ())
+
+    return operating_characteristics(inputs.gate, len(inputs.beats), floor, seed_of("operating", inputs.gate))
 
 
 def seed_of(purpose: str, gate: Gate) -> int:

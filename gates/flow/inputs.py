@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -91,7 +92,9 @@ def load_inputs(path: Path, cache: Path) -> Inputs:
 def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs | None:
     """Load what can be loaded and note in `findings` all that cannot; None when anything is missing."""
     workspace = find_workspace(path)
-    beats = findings.attempt(lambda: read_beats(resolve_inside(workspace, path, gate.prompts.file, field="prompts.file")))
+    beats = findings.attempt(
+        lambda: read_beats(resolve_inside(workspace, path, gate.prompts.file, field="prompts.file"))
+    )
     adapters = _adapters(path, workspace, gate, findings)
 
     def split(ref: str) -> Texts | None:
@@ -152,8 +155,7 @@ def _adapters(path: Path, workspace: Path, gate: Gate, findings: Findings) -> di
     for name, arm in gate.arms.all().items():
         if not isinstance(arm, Candidate | Control) or arm.adapter is None:
             continue
-        value = arm.adapter
-        place = findings.attempt(lambda v=value, n=name: adapter_path(workspace, path, v, field=f"arms {n}.adapter"))
+        place = findings.attempt(partial(adapter_path, workspace, path, arm.adapter, field=f"adapter of {name}"))
         if place is None:
             continue
         found[name] = place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from gates.flow.inputs import Inputs, Texts
 from gates.measure.damage import AXES, Answers
@@ -20,6 +21,7 @@ from gates.measure.voice import ArmCounts, Yardstick, count_arm, measure_voice
 from gates.records import Generation
 from gates.spec.prompts import prompt_text
 
+Role = Literal["base", "candidate", "control"]
 Grid = dict[tuple[int, int], Generation]
 """One arm's generations by (seed, prompt)."""
 
@@ -61,7 +63,7 @@ def _by_name(texts: Texts) -> dict[str, str]:
     return {f"{document.corpus}/{document.name}": document.text for document in texts}
 
 
-def _role(inputs: Inputs, arm: str) -> str:
+def _role(inputs: Inputs, arm: str) -> Role:
     return "base" if arm == "base" else "candidate" if arm in inputs.gate.arms.candidates else "control"
 
 

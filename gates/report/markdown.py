@@ -260,7 +260,10 @@ def _operating(sealed: SealOnDisk) -> list[str]:
 def _record(sealed: SealOnDisk, measurements: Measurements, verdict: Verdict) -> list[str]:
     seal = sealed.seal
     made = dict.fromkeys(
-        axis.signature for candidate in verdict.candidates.values() for axis in candidate.axes.values() if axis.signature
+        axis.signature
+        for candidate in verdict.candidates.values()
+        for axis in candidate.axes.values()
+        if axis.signature
     )
     rows = [
         ["seal", code(sealed.sha256)],
