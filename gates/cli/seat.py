@@ -10,6 +10,7 @@ import click
 from gates.cli.show import say
 from gates.corpora.cache import cache_dir
 from gates.errors import ExitCode, UsageError
+from gates.seat.embedded.serve import EmbeddedSeat, serve_forever
 
 
 @click.group()
@@ -25,9 +26,6 @@ def seat() -> None:
 @click.option("--allow-runtime-lora", is_flag=True, help="Let clients load and unload adapters.")
 def serve(port: int, base: str, adapters: tuple[str, ...], api_key_env: str | None, allow_runtime_lora: bool) -> int:
     """Serve SmolLM2-135M-Instruct and adapters on 127.0.0.1 until Ctrl-C, with the vLLM contract."""
-    # Lazy: the embedded seat is an optional extra.
-    from gates.seat.embedded.serve import embedded_seat, wait_until_interrupted  # noqa: PLC0415
-
     key = None
     if api_key_env is not None:
         key = os.environ.get(api_key_env)
@@ -38,11 +36,8 @@ def serve(port: int, base: str, adapters: tuple[str, ...], api_key_env: str | No
     named = dict(_named(adapter) for adapter in adapters)
     if len(named) != len(adapters):
         raise UsageError("--adapter: two adapters have the same name", next_step="give each a name of its own")
-    with embedded_seat(
-        cache_dir(os.environ), base, named, port=port, api_key=key, runtime_lora=allow_runtime_lora
-    ) as served:
-        say(f"serving {base} and {len(named)} adapters at {served.base_url}; Ctrl-C stops it")
-        wait_until_interrupted()
+    served = EmbeddedSeat(cache_dir(os.environ), base, named, port=port, api_key=key, runtime_lora=allow_runtime_lora)
+    serve_forever(served, lambda url: say(f"serving {base} and {len(named)} adapters at {url}; Ctrl-C stops it"))
     return ExitCode.PASS
 
 

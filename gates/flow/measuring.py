@@ -36,7 +36,7 @@ def measure(inputs: Inputs, seal: str, generations: Iterable[Generation], genera
     sources = Sources(train, heldout, memorised.n) if memorised is not None else None
     yardstick = Yardstick.of(
         inputs.frame,
-        [document.text for document in inputs.heldout],
+        [(document.title, document.text) for document in inputs.heldout],
         {name: [document.text for document in texts] for name, texts in inputs.imposters.items()},
         words_per_seed=inputs.gate.voice.words_per_seed,
     )

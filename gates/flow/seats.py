@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,9 +11,11 @@ from gates.errors import UsageError
 from gates.flow.inputs import Inputs
 from gates.flow.world import World
 from gates.seat.client import SeatClient
+from gates.seat.embedded.serve import EmbeddedSeat
 from gates.spec.schema import Seat
 
 EMBEDDED_TIMEOUT_S = 600.0
+EMBEDDED_ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,12 @@ def open_seat(inputs: Inputs, world: World) -> Iterator[OpenSeat]:
     if isinstance(seat, Seat):
         yield OpenSeat(seat.base_url, seat.base_url, _key(seat, world), seat.concurrency, seat.attempts, seat.timeout_s)
         return
-    # Lazy: the embedded seat is an optional extra, and a remote gate must not pay for its start-up.
-    from gates.seat.embedded.serve import embedded_seat  # noqa: PLC0415
-
     adapters = {inputs.gate.arms.all()[arm].model: path for arm, path in inputs.adapters.items()}
+    servers = os.cpu_count() or 1
     world.say("starting the embedded seat")
-    with embedded_seat(inputs.cache, inputs.gate.arms.base.model, adapters) as served:
-        yield OpenSeat(served.base_url, "embedded", None, served.concurrency, 2, EMBEDDED_TIMEOUT_S)
+    with EmbeddedSeat(inputs.cache, inputs.gate.arms.base.model, adapters, servers=servers) as served:
+        # One request more than there are servers, so that none of them waits for the next.
+        yield OpenSeat(served.base_url, "embedded", None, servers + 1, EMBEDDED_ATTEMPTS, EMBEDDED_TIMEOUT_S)
 
 
 def _key(seat: Seat, world: World) -> str | None:

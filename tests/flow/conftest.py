@@ -1,0 +1,97 @@
+"""A small workspace with a real gate: two adapters, twelve beats, real texts, and the real embedded seat."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gates.corpora.cache import cache_dir
+from gates.corpora.sources import fetch
+from gates.corpora.texts import load_manifest
+
+CORPORA = ("bronte", "hawthorne", "irving")
+
+GATE = """\
+schema: gates/1
+name: small
+question: Does <b>e12</b> | move toward Brontë?
+seat: {seat}
+arms:
+  base: voices-base
+  candidates:
+    e12: {{model: lv-bronte-e12, adapter: demo/adapters/lv-bronte-e12.gguf}}
+corpora: {{train: bronte/train, heldout: bronte/heldout, reference: [hawthorne, irving]}}
+prompts: {{file: demo/beats.txt, template: "Beat: {{beat}}"}}
+sampling: {{seeds: [1, 2], temperature: 0.9, top_p: 0.95, max_tokens: 24}}
+voice: {{mfw: 100, words_per_seed: 100}}
+memorisation: {{max_rate: 0.2}}
+damage:
+  ran_on: {{within: floor}}
+  on_beat: {{margin: 0.4}}
+validity: {{max_empty: 0.5}}
+"""
+
+
+@pytest.fixture(scope="session")
+def cache(root: Path) -> Path:
+    """The user's cache with the texts that these gates rest on."""
+    cache = cache_dir(os.environ)
+    for name in CORPORA:
+        fetch(load_manifest(root, name), cache, workspace=root)
+    return cache
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, root: Path, cache: Path) -> Path:
+    """A workspace of its own with manifests, beats and adapters."""
+    (tmp_path / "corpora").mkdir()
+    for name in CORPORA:
+        shutil.copy(root / "corpora" / f"{name}.yaml", tmp_path / "corpora")
+    shutil.copytree(root / "prereg" / "demo", tmp_path / "prereg" / "demo")
+    return tmp_path
+
+
+def write_gate(workspace: Path, seat: str = "embedded") -> Path:
+    path = workspace / "prereg" / "small.yaml"
+    path.write_text(GATE.format(seat=seat), encoding="utf-8")
+    return path
+
+
+def gates(*arguments: object, timeout: float = 200) -> subprocess.CompletedProcess[str]:
+    """Run the real command."""
+    return subprocess.run(
+        [sys.executable, "-m", "gates", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+@pytest.fixture(scope="session")
+def served(root: Path) -> Iterator[str]:
+    """The embedded seat as a server of its own, as `gates seat serve` starts it; its API address."""
+    adapter = root / "prereg" / "demo" / "adapters" / "lv-bronte-e12.gguf"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gates", "seat", "serve", "--port", "0", "--adapter", f"lv-bronte-e12={adapter}"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    assert " at http://127.0.0.1:" in first, first
+    yield first.split(" at ")[1].split(";")[0]
+    process.terminate()
+    process.wait(20)
+    process.stderr.close()

@@ -1,0 +1,184 @@
+"""The whole path on the real embedded seat, through the real command."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gates.records import canonical, sha256
+from tests.flow.conftest import gates, lines, write_gate
+
+
+def test_from_seal_to_verdict_and_back(workspace: Path) -> None:
+    gate = write_gate(workspace)
+
+    unsealed = gates("run", gate)
+    assert unsealed.returncode == 2
+    assert "has no seal" in unsealed.stderr
+    assert "gates seal" in unsealed.stderr
+
+    checked = gates("check", gate, "--json")
+    assert checked.returncode == 0, checked.stderr
+    assert json.loads(checked.stdout)["requests"] == 48
+    assert json.loads(checked.stdout)["missing"] == []
+
+    sealed = gates("seal", gate, "--by", "tester", "--json")
+    assert sealed.returncode == 0, sealed.stderr
+    seal = json.loads(Path(json.loads(sealed.stdout)["file"]).read_bytes())
+    assert seal["sealed_by"] == "tester"
+    assert seal["binding"]["seat"]["version"]
+    assert set(seal["binding"]["adapters"]["e12"]["files"]) == {"lv-bronte-e12.gguf"}
+    assert seal["operating"]["voice"]["false_pass"] == pytest.approx(0.108, abs=0.005)  # two seeds, one direction
+
+    ran = gates("run", gate, "--json")
+    verdict = json.loads(ran.stdout)
+    assert ran.returncode == verdict["exit_code"], ran.stderr
+    assert set(verdict["candidates"]["e12"]["axes"]) == {"validity", "voice", "memorisation", "ran_on", "on_beat"}
+
+    folder = workspace / "reports" / "small" / "001"
+    generations = lines(folder / "generations.jsonl")
+    assert len({(g["arm"], g["prompt"], g["seed"]) for g in generations}) == len(generations) == 48
+    assert {g["model"] for g in generations} == {"voices-base", "lv-bronte-e12"}
+    assert all(g["prompt_sha256"] and g["usage"]["completion_tokens"] <= 24 for g in generations)
+    assert {g["request"]["top_k"] for g in generations} == {0}
+    assert all("cache_salt" not in g["request"] for g in generations)
+    # The arms take turns: never more than two requests of one arm in a row, for every block of two holds both.
+    arms = [g["arm"] for g in sorted(generations, key=lambda g: g["started"])]
+    assert max(len(run) for run in "".join(a[0] for a in arms).replace("be", "b e").replace("eb", "e b").split()) <= 4
+
+    ledger = lines(workspace / "prereg" / "ledger.jsonl")
+    assert [record["kind"] for record in ledger] == ["seal", "run", "verdict"]
+    assert ledger[2]["body"]["verdict_sha256"] == sha256((folder / "verdict.json").read_bytes())
+    assert ledger[2]["body"]["generations_sha256"] == sha256((folder / "generations.jsonl").read_bytes())
+
+    report = (folder / "report.md").read_text("utf-8")
+    assert report.startswith(f"# {'✔' if verdict['outcome'] == 'PASS' else report[2]} {verdict['outcome']}: small, run 001")
+    assert "<b>" not in report
+    assert "&lt;b&gt;e12" in report
+
+    again = gates("run", gate, "--json")
+    assert json.loads(again.stdout)["attempts"] == 1
+    assert len(lines(workspace / "prereg" / "ledger.jsonl")) == 3
+
+    text = folder / "verdict.json"
+    text.write_bytes(text.read_bytes().replace(b'"voice"', b'"voicf"', 1))
+    tampered = gates("run", gate)
+    assert tampered.returncode == 5
+    assert "verdict.json: SHA-256 is" in tampered.stderr
+
+
+def test_ten_kills_lose_nothing_and_double_nothing(workspace: Path, served: str) -> None:
+    gate = write_gate(workspace, f'{{base_url: "{served}", concurrency: 2}}')
+    assert gates("seal", gate).returncode == 0
+    path = workspace / "reports" / "small" / "001" / "generations.jsonl"
+    rng = random.Random(20)
+    killed = 0
+    while killed < 10:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gates", "run", str(gate)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        before = path.stat().st_size if path.exists() else 0
+        # Wait for generation to go on, so that kills fall into it and not only into the start-up.
+        while process.poll() is None and (path.stat().st_size if path.exists() else 0) == before:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.3))
+        assert process.poll() is None, "the run ended before ten kills: give the test more generations"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        killed += 1
+    finished = gates("run", gate, "--json")
+    generations = lines(path)
+    assert len({(g["arm"], g["prompt"], g["seed"]) for g in generations}) == len(generations) == 48
+
+    undisturbed = gates("run", gate, "--again", "--json")
+    assert _what_counts(json.loads(finished.stdout)) == _what_counts(json.loads(undisturbed.stdout))
+    other = lines(workspace / "reports" / "small" / "002" / "generations.jsonl")
+    assert _texts(generations) == _texts(other)
+    assert len(lines(workspace / "reports" / "small" / "001" / "sessions.jsonl")) == 11
+
+
+def _texts(generations: list[dict]) -> dict[tuple[str, int, int], str]:
+    return {(g["arm"], g["prompt"], g["seed"]): g["text"] for g in generations}
+
+
+def _what_counts(verdict: dict) -> dict:
+    # The generations' own hash differs: latency and order of arrival are part of the record.
+    changing = {"measurements_sha256", "run", "attempts"}
+    return {key: value for key, value in verdict.items() if key not in changing}
+
+
+BINDING = {
+    "gate": ("prereg/small.yaml", "max_rate: 0.2", "max_rate: 0.3", "gate: sealed"),
+    "prompts": ("prereg/demo/beats.txt", "Two sisters", "Three sisters", "prompts: sealed"),
+    "adapter": ("prereg/demo/adapters/lv-bronte-e12.gguf", None, None, "adapters.e12.files.lv-bronte-e12.gguf: sealed"),
+}
+
+
+@pytest.mark.parametrize("what", BINDING)
+def test_a_binding_change_is_refused_by_name(workspace: Path, served: str, what: str) -> None:
+    gate = write_gate(workspace, f'{{base_url: "{served}", concurrency: 2}}')
+    assert gates("seal", gate).returncode == 0
+    file, old, new, message = BINDING[what]
+    path = workspace / file
+    if old is None:
+        data = bytearray(path.read_bytes())
+        data[-1] ^= 1
+        path.write_bytes(data)
+    else:
+        path.write_text(path.read_text("utf-8").replace(old, str(new)), "utf-8")
+    refused = gates("run", gate)
+    assert refused.returncode == 2
+    assert message in refused.stderr
+    assert not (workspace / "reports" / "small" / "001").exists()
+
+
+def test_a_seat_of_another_version_is_refused(workspace: Path, served: str) -> None:
+    gate = write_gate(workspace, f'{{base_url: "{served}", concurrency: 2}}')
+    assert gates("seal", gate).returncode == 0
+    seal_path = next((workspace / "prereg" / "seals").iterdir())
+    seal = json.loads(seal_path.read_bytes())
+    seal["binding"]["seat"]["version"] = "0.0.0"
+    # A workspace whose seal was made against another server: seal and ledger are consistent, the seat is not.
+    data = canonical(seal)
+    for name in ("ledger.jsonl", "ledger.head"):
+        (workspace / "prereg" / name).unlink()
+    from gates.record.ledger import Ledger, Stamp
+
+    other = seal_path.with_name("small-other.json")
+    other.write_bytes(data)
+    Ledger(workspace / "prereg").append(
+        "seal", "small", {"seal": sha256(data), "file": "seals/small-other.json", "gate_sha256": "0"}, Stamp("t", "b")
+    )
+    refused = gates("run", gate)
+    assert refused.returncode == 2
+    assert 'seat.version: sealed "0.0.0", now' in refused.stderr
+
+
+def test_a_seat_that_is_down_is_said_so(workspace: Path) -> None:
+    gate = write_gate(workspace, '{base_url: "http://127.0.0.1:9/v1"}')
+    down = gates("seal", gate)
+    assert down.returncode == 4
+    assert "127.0.0.1:9" in down.stderr
+    assert "Traceback" not in down.stderr
+
+
+def test_a_seat_without_the_gates_base_is_refused(workspace: Path, served: str) -> None:
+    gate = write_gate(workspace, f'{{base_url: "{served}"}}')
+    gate.write_text(gate.read_text("utf-8").replace("base: voices-base", "base: qwen"), "utf-8")
+    wrong = gates("seal", gate)
+    assert wrong.returncode == 4
+    assert "does not serve the gate's base 'qwen'; it serves: voices-base, lv-bronte-e12" in wrong.stderr
+
+
+def test_a_key_that_is_not_set_is_named(workspace: Path, served: str) -> None:
+    gate = write_gate(workspace, f'{{base_url: "{served}", api_key_env: GATES_TEST_NO_SUCH_KEY}}')
+    unset = gates("seal", gate)
+    assert unset.returncode == 2
+    assert "GATES_TEST_NO_SUCH_KEY" in unset.stderr
