@@ -21,10 +21,10 @@ from gates.measure.figures import (
 )
 from gates.record.seal import SealOnDisk
 from gates.records import canonical
-from gates.report.wording import SYMBOLS, number, threshold_of, value_of
+from gates.report.wording import SYMBOLS, in_order, number, threshold_of, value_of
 from gates.spec.power import OperatingCharacteristics
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|<>&~$-])")
+_SPECIAL = re.compile(r"([\\`*_\[\]|<>&~$])")
 
 
 def plain(text: object) -> str:
@@ -56,7 +56,7 @@ def markdown(sealed: SealOnDisk, number_of_run: int, measurements: Measurements,
     lines = [
         f"# {SYMBOLS[verdict.outcome]} {verdict.outcome.value}: {plain(gate.name)}, run {number_of_run:03d}",
         "",
-        plain(gate.question),
+        f"**Question:** {plain(gate.question)}",
         "",
         *_verdict_table(verdict),
         *_reasons(verdict),
@@ -79,7 +79,7 @@ def _verdict_table(verdict: Verdict) -> list[str]:
     rows: list[list[str]] = []
     for name, candidate in verdict.candidates.items():
         rows.append([f"**{name}**", "", f"**{SYMBOLS[candidate.outcome]} {candidate.outcome.value}**", "", "", ""])
-        rows.extend(["", *_axis_cells(axis)] for axis in candidate.axes.values())
+        rows.extend(["", *_axis_cells(axis)] for axis in in_order(candidate.axes))
     return table(["candidate", "axis", "verdict", "figure", "against", "rule"], rows)
 
 
@@ -96,7 +96,7 @@ def _axis_cells(axis: AxisVerdict) -> list[str]:
 def _reasons(verdict: Verdict) -> list[str]:
     sentences: list[str] = []
     for name, candidate in verdict.candidates.items():
-        for axis in candidate.axes.values():
+        for axis in in_order(candidate.axes):
             sentences.append(f"{name}, {axis.axis}: {axis.reason}")
             sentences.extend(f"{name}, {axis.axis}, warning: {warning}" for warning in axis.warnings)
     return _bullets("Why", sentences, "")
@@ -224,7 +224,7 @@ def _validity(measurements: Measurements) -> list[str]:
 def _controls(verdict: Verdict) -> list[str]:
     if not verdict.controls:
         return []
-    rows = [[name, *_axis_cells(axis)] for name, control in verdict.controls.items() for axis in control.axes.values()]
+    rows = [[name, *_axis_cells(axis)] for name, control in verdict.controls.items() for axis in in_order(control.axes)]
     head = ["control", "axis", "would be", "figure", "against", "rule"]
     return ["### Controls (measured, not judged)", "", *table(head, rows)]
 
@@ -232,8 +232,12 @@ def _controls(verdict: Verdict) -> list[str]:
 def _operating(sealed: SealOnDisk) -> list[str]:
     operating = OperatingCharacteristics.parse(canonical(sealed.seal.operating), where=str(sealed.path))
     rows = [
-        [str(power.k), f"{power.false_pass:.2%}", f"{power.shift_80:.2f}"]
-        for power in (operating.voice, *operating.voice_by_seeds)
+        [
+            f"{power.k} (this gate)" if power.k == operating.voice.k else str(power.k),
+            f"{power.false_pass:.2%}",
+            f"{power.shift_80:.2f}",
+        ]
+        for power in sorted({operating.voice, *operating.voice_by_seeds}, key=lambda power: power.k)
     ]
     sentences = [f"- {plain(warning)}" for warning in operating.warnings]
     if operating.memorisation is not None:

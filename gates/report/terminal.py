@@ -9,7 +9,7 @@ from rich.text import Text
 
 from gates.judge.verdict import Verdict
 from gates.records import Outcome
-from gates.report.wording import SYMBOLS, threshold_of, value_of
+from gates.report.wording import SYMBOLS, in_order, threshold_of, value_of
 
 _STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "bold yellow"}
 
@@ -28,7 +28,7 @@ def verdict_table(question: str, verdict: Verdict) -> RenderableType:
     for name, candidate in verdict.candidates.items():
         table.add_section()
         table.add_row(name, "", outcome_text(candidate.outcome), "", "")
-        for axis in candidate.axes.values():
+        for axis in in_order(candidate.axes):
             table.add_row("", axis.axis, outcome_text(axis.outcome), value_of(axis), threshold_of(axis))
             if axis.outcome is not Outcome.PASS:
                 reasons.append(Text(f"{name}, {axis.axis}: {axis.reason}"))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gates.judge.axes import AxisVerdict
 from gates.records import Outcome
 
 SYMBOLS = {Outcome.PASS: "✔", Outcome.FAIL: "✘", Outcome.INCONCLUSIVE: "?", Outcome.INVALID: "!"}
 
 _SIGNED = {"voice"}
+_FIRST = ("run", "validity", "voice", "memorisation")
+
+
+def in_order(axes: Mapping[str, AxisVerdict]) -> list[AxisVerdict]:
+    """The axes as people read them: the whole run, validity, voice, memorisation, then damage by name."""
+    return sorted(axes.values(), key=lambda axis: (_FIRST.index(axis.axis) if axis.axis in _FIRST else 9, axis.axis))
 
 
 def number(value: float | None, *, signed: bool = False) -> str:
