@@ -163,7 +163,7 @@ def train(model: Any, tokenizer: Any, pairs: Sequence[Pair], recipe: Recipe) -> 
             optimiser.step()
             schedule.step()
             optimiser.zero_grad()
-            total, count = total + float(loss), count + 1
+            total, count = total + loss.item(), count + 1
         click.echo(f"epoch {epoch + 1} of {recipe.epochs}: mean loss {total / count:.4f}", err=True)
     return adapted
 

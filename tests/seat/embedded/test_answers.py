@@ -46,6 +46,26 @@ def test_adapters_change_the_numbers_and_leave_the_base_alone(client):
     assert first_logprobs(client, "base") == before
 
 
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("base", {"A": -2.054, "The": -2.783, "“": -3.325, "H": -3.519}),
+        ("e12", {"A": -0.726, "“": -1.037, "I": -4.652, "She": -5.482}),
+    ],
+)
+def test_the_numbers_are_those_of_another_implementation(client, model, expected):
+    """Next-token log probabilities by transformers 5 and PEFT in float32.
+
+    From the same carrier (rebuilt from the GGUF by scripts/train_adapter.py) and the PEFT folder that
+    `lv-bronte-e12.gguf` was converted from. llama.cpp rounds the activations to 8 bits, hence the tolerance; a wrong
+    scale or row order of the adapter moves at least one of the four by more.
+    """
+    messages = [{"role": "user", "content": "Beat: A governess — “hé” finds 12 letters!\n"}]
+    answer = client.chat(model, messages=messages, max_tokens=1, temperature=0, logprobs=True, top_logprobs=10)
+    found = {top["token"]: top["logprob"] for top in answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]}
+    assert {token: found[token] for token in expected} == pytest.approx(expected, abs=0.19)
+
+
 def test_log_probabilities_are_those_of_the_raw_distribution(client):
     content = client.chat(temperature=0, max_tokens=4, logprobs=True, top_logprobs=20)["choices"][0]["logprobs"][
         "content"
