@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
 from gates import flow
 from gates.cli.show import as_json, console, gate_file, print_json, progress, say
+from gates.corpora.manifest import Manifest
 from gates.errors import ExitCode, UsageError
+from gates.judge.verdict import Verdict
+from gates.measure.figures import Measurements
+from gates.record.ledger import Entry
+from gates.record.seal import Seal
+from gates.records import Generation
 from gates.report.terminal import verdict_table
 from gates.spec.load import json_schema
 from gates.spec.power import OperatingCharacteristics
@@ -74,10 +82,22 @@ def run(gate: Path, again: bool, candidate: str | None, by: str | None, json_wan
     return int((verdict.candidates[candidate] if candidate else verdict).outcome.exit_code)
 
 
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
+    "gate": json_schema,
+    "manifest": Manifest.model_json_schema,
+    "seal": Seal.model_json_schema,
+    "ledger": Entry.model_json_schema,
+    "generation": Generation.model_json_schema,
+    "measurements": Measurements.model_json_schema,
+    "verdict": Verdict.model_json_schema,
+}
+
+
 @click.command()
-def schema() -> int:
-    """Print the JSON schema of gate files, so that an editor completes and checks them."""
-    print_json(json_schema())
+@click.argument("document", type=click.Choice(list(SCHEMAS)), default="gate")
+def schema(document: str) -> int:
+    """Print the JSON schema of DOCUMENT: of gate files, for an editor, or of a record, for a program that reads it."""
+    print_json(SCHEMAS[document]())
     return ExitCode.PASS
 
 

@@ -12,7 +12,7 @@ _SHORT = {
     "check": "Say everything about a gate that can be said before generation.",
     "seal": "Pre-register a gate: bind everything it rests on and enter it in the ledger.",
     "run": "Run a sealed gate: generate, measure, judge; continues an interrupted run.",
-    "schema": "Print the JSON schema of gate files, for an editor.",
+    "schema": "Print the JSON schema of gate files or of a record.",
     "corpora": "List, fetch and show the texts that gates rest on.",
     "seat": "Serve the embedded seat.",
     "demo": "Run the demonstration gate on a real language model with two adapters.",

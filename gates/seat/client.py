@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from gates.errors import UsageError
 from gates.seat.answers import Answer, Endpoint, read_answer
-from gates.seat.faults import FOREIGN, BrokenContractError, fault_of, fault_of_status
+from gates.seat.faults import FOREIGN, BrokenContractError, UnreachableError, fault_of, fault_of_status
 
 MAX_BYTES = 64 * 2**20
 """The largest answer that is read, in bytes."""
@@ -145,7 +145,11 @@ class SeatClient:
         except FOREIGN as error:
             if type(error) is TimeoutError:
                 error = TimeoutError(f"no complete answer within {self._timeout_s:g} s")
-            raise fault_of(error, secret=self._key) from None
+            fault = fault_of(error, secret=self._key)
+            if isinstance(fault, UnreachableError):
+                fault.message = f"{self.base_url}: {fault.message}"
+                fault.next_step = "start the seat, or correct seat.base_url in the gate"
+            raise fault from None
 
     async def _prepare(self, request: httpx2.Request) -> None:
         for name in [name for name in request.headers if name.lower() not in _OURS]:

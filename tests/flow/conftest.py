@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -9,9 +11,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
 
 import pytest
 
+from gates.cli import main
 from gates.corpora.cache import cache_dir
 from gates.corpora.sources import fetch
 from gates.corpora.texts import load_manifest
@@ -64,15 +69,25 @@ def write_gate(workspace: Path, seat: str = "embedded") -> Path:
     return path
 
 
-def gates(*arguments: object, timeout: float = 200) -> subprocess.CompletedProcess[str]:
-    """Run the real command."""
-    return subprocess.run(
-        [sys.executable, "-m", "gates", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+class Ended(NamedTuple):
+    """What a command left: exit code, stdout, stderr."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def gates(*arguments: object) -> Ended:
+    """Run the real command in this process, which spares each call the second that Python takes to start."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["gates", *map(str, arguments)]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main()
+    return Ended(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def lines(path: Path) -> list[dict]:
