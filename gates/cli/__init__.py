@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import io
 import sys
+from contextlib import suppress
+from typing import NoReturn
 
 import click
 
 from gates import __version__
 from gates.cli.lazy import LazyGroup
-from gates.errors import ExitCode, GatesError
+from gates.cli.output import print_json, say
+from gates.errors import ExitCode, GatesError, UsageError
 
 _EXITS = """Exit codes: 0 PASS, 1 FAIL, 2 usage or bad gate, 3 INCONCLUSIVE, 4 INVALID, 5 TAMPERED."""
 
@@ -43,27 +46,39 @@ def cli() -> None:
 
 def main() -> None:
     """The `gates` command. Errors of this package end in one message on stderr and the exit code they carry."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a tick or a letter still shows the rest.
+        sys.stdout.reconfigure(errors="replace")
     try:
         status = cli.main(standalone_mode=False)
     except GatesError as error:
         _complain(str(error), error.exit_code)
     except click.ClickException as error:
         error.show()
-        sys.exit(ExitCode.USAGE)
+        _end(error.format_message(), ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted; the same command continues where it stopped", err=True)
-        sys.exit(INTERRUPTED)
+        _complain("interrupted; the same command continues where it stopped", INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(ExitCode.USAGE)
     except OSError as error:
-        _complain(f"{error.filename or 'the system'}: {error.strerror or error}", ExitCode.USAGE)
+        failed = UsageError(
+            f"{error.filename or 'the system'}: {error.strerror or error}",
+            next_step="make room, or give the rights, and repeat the command: nothing half written is kept",
+        )
+        _complain(str(failed), failed.exit_code)
     else:
         sys.exit(status if isinstance(status, int) else ExitCode.PASS)
 
 
-def _complain(message: str, status: ExitCode) -> None:
-    click.echo(f"gates: {message}", err=True)
+def _complain(message: str, status: int) -> NoReturn:
+    say(f"gates: {message}")
+    _end(message, status)
+
+
+def _end(message: str, status: int) -> NoReturn:
     if "--json" in sys.argv[1:]:
-        click.echo(json.dumps({"error": message, "exit_code": int(status)}))
+        # Where stdout itself is what failed, stderr and the exit code have said it.
+        with suppress(OSError):
+            print_json({"error": message, "exit_code": int(status)})
     sys.exit(status)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from gates.cli.show import as_json, print_json
+from gates.cli.output import print_json, tell
+from gates.cli.show import as_json
 from gates.corpora.cache import cache_dir
 from gates.corpora.overview import CorpusOverview, list_corpora, show_corpus
 from gates.corpora.pins import pin
@@ -45,7 +46,7 @@ def list_command(workspace: Path | None, json_wanted: bool) -> int:
     for overview in found:
         present = sum(len(split.present) for split in overview.splits)
         total = sum(split.files for split in overview.splits)
-        click.echo(f"{overview.name:20} {present:3} of {total:3} texts  {overview.title}")
+        tell(f"{overview.name:20} {present:3} of {total:3} texts  {overview.title}")
     return ExitCode.PASS
 
 
@@ -68,9 +69,9 @@ def fetch(
         pinned = pin(home, cache, name) if pin_wanted else ()
         reports.append({**report.as_json(), "pinned": list(pinned)})
         if not json_wanted:
-            click.echo(f"{name}: {len(report.fetched)} texts fetched, {len(report.kept)} were there")
+            tell(f"{name}: {len(report.fetched)} texts fetched, {len(report.kept)} were there")
             for path in pinned:
-                click.echo(f"  pinned {path}")
+                tell(f"  pinned {path}")
     if json_wanted:
         print_json(reports)
     return ExitCode.PASS
@@ -91,13 +92,13 @@ def show(name: str, workspace: Path | None, json_wanted: bool) -> int:
 
 
 def _print(overview: CorpusOverview) -> None:
-    click.echo(f"{overview.name}: {overview.title}\nlicence: {overview.licence}\n{overview.provenance}")
+    tell(f"{overview.name}: {overview.title}\nlicence: {overview.licence}\n{overview.provenance}")
     for split in overview.splits:
         words = "words not counted" if split.words is None else f"{split.words:,} words"
-        click.echo(
+        tell(
             f"  {split.name}: {split.files} texts of {split.books} books by {split.authors} authors, {words}, "
             f"{len(split.present)} in the cache"
         )
         for state, paths in (("missing", split.missing), ("wrong hash", split.wrong), ("unpinned", split.unpinned)):
             for path in paths:
-                click.echo(f"    {state}: {path}")
+                tell(f"    {state}: {path}")

@@ -10,7 +10,8 @@ import click
 from gates import flow
 from gates.cli.corpora import workspace_of
 from gates.cli.gate import print_finished
-from gates.cli.show import as_json, print_json, progress, say
+from gates.cli.output import print_json, say, tell
+from gates.cli.show import as_json, progress
 from gates.corpora.cache import cache_dir
 from gates.corpora.sources import fetch
 from gates.corpora.texts import load_manifest
@@ -44,9 +45,7 @@ def demo(json_wanted: bool) -> int:
         print_json({**finished.verdict.as_json(), "run": str(finished.folder), "as_expected": not surprises})
     else:
         print_finished(finished)
-        click.echo(
-            "\n".join(surprises) or "The gate says what it must: lv-bronte-e12 may ship, lv-bronte-ranon may not."
-        )
+        tell("\n".join(surprises) or "The gate says what it must: lv-bronte-e12 may ship, lv-bronte-ranon may not.")
     return ExitCode.FAIL if surprises else ExitCode.PASS
 
 

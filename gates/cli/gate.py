@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from gates import flow
-from gates.cli.show import as_json, console, gate_file, print_json, progress, say
+from gates.cli.output import print_json, say, tell
+from gates.cli.show import as_json, console, gate_file, progress
 from gates.corpora.manifest import Manifest
 from gates.errors import ExitCode, UsageError
 from gates.judge.verdict import Verdict
@@ -19,7 +20,7 @@ from gates.record.ledger import Entry
 from gates.record.seal import Seal
 from gates.records import Generation
 from gates.report.terminal import verdict_table
-from gates.spec.load import json_schema
+from gates.spec.load import json_schema, load_gate
 from gates.spec.power import OperatingCharacteristics
 
 
@@ -55,7 +56,7 @@ def seal(gate: Path, yes: bool, by: str | None, json_wanted: bool) -> int:
     if json_wanted:
         print_json({"seal": sealed.sha256, "file": str(sealed.path), "gate_sha256": sealed.seal.binding.gate})
     else:
-        click.echo(f"sealed {sealed.seal.gate.name}: {sealed.sha256}\n  {sealed.path}")
+        tell(f"sealed {sealed.seal.gate.name}: {sealed.sha256}\n  {sealed.path}")
     return ExitCode.PASS
 
 
@@ -67,14 +68,15 @@ def seal(gate: Path, yes: bool, by: str | None, json_wanted: bool) -> int:
 @as_json
 def run(gate: Path, again: bool, candidate: str | None, by: str | None, json_wanted: bool) -> int:
     """Run the sealed GATE and print its verdict; an interrupted run continues, a finished one is shown."""
+    # Before generation, not after it: a mistyped name must not cost a run.
+    known = load_gate(gate).arms.candidates
+    if candidate is not None and candidate not in known:
+        raise UsageError(
+            f"--candidate {candidate!r}: the gate has no such candidate", next_step=f"choose one of: {', '.join(known)}"
+        )
     with progress() as watch:
         finished = flow.run(gate, flow.this_world(say, watch, by), again=again)
     verdict = finished.verdict
-    if candidate is not None and candidate not in verdict.candidates:
-        raise UsageError(
-            f"--candidate {candidate!r}: the gate has no such candidate",
-            next_step=f"choose one of: {', '.join(verdict.candidates)}",
-        )
     if json_wanted:
         print_json({**verdict.as_json(), "run": str(finished.folder), "attempts": finished.attempts})
     else:
@@ -95,7 +97,8 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
 
 @click.command()
 @click.argument("document", type=click.Choice(list(SCHEMAS)), default="gate")
-def schema(document: str) -> int:
+@as_json
+def schema(document: str, json_wanted: bool) -> int:  # noqa: ARG001 - a schema is JSON with the flag and without
     """Print the JSON schema of DOCUMENT: of gate files, for an editor, or of a record, for a program that reads it."""
     print_json(SCHEMAS[document]())
     return ExitCode.PASS
@@ -104,33 +107,31 @@ def schema(document: str) -> int:
 def print_finished(finished: flow.Finished) -> None:
     """The verdict's table, where the record lies, and how many attempts there were."""
     console().print(verdict_table(finished.sealed.seal.gate.question, finished.verdict))
-    click.echo(f"attempts of this gate: {finished.attempts}; record: {finished.folder}/report.md")
+    tell(f"attempts of this gate: {finished.attempts}; record: {finished.folder}/report.md")
 
 
 def _print_check(found: flow.Checked) -> None:
     for sentence in found.missing:
-        click.echo(f"missing: {sentence}")
+        tell(f"missing: {sentence}")
     for sentence in found.warnings:
-        click.echo(f"note: {sentence}")
+        tell(f"note: {sentence}")
     for role, lost in found.letters_lost.items():
-        click.echo(
-            f"{role}: {len(lost)} texts, the tokeniser loses at most {max(lost.values(), default=0):.2%} of letters"
-        )
+        tell(f"{role}: {len(lost)} texts, the tokeniser loses at most {max(lost.values(), default=0):.2%} of letters")
     if found.operating is not None:
         _print_operating(found.operating)
     state = f"{len(found.missing)} missing" if found.missing else f"complete, {found.requests} generations"
-    click.echo(f"gate {found.gate} ({found.sha256[:12]}): {state}; the seat was not contacted")
+    tell(f"gate {found.gate} ({found.sha256[:12]}): {state}; the seat was not contacted")
 
 
 def _print_operating(operating: OperatingCharacteristics) -> None:
     voice = operating.voice
-    click.echo(
+    tell(
         f"voice at {voice.k} seeds: a candidate without any move passes in {voice.false_pass:.2%} of cases; "
         f"a move of {voice.shift_80:.1f} seed sd is caught with probability 0.8"
     )
     if (rate := operating.memorisation) is not None:
         most = "no count of hits can pass" if rate.most_hits is None else f"up to {rate.most_hits} hits pass"
-        click.echo(f"memorisation: 0 hits of {rate.n} leave an upper limit of {rate.upper_at_zero:.3f}; {most}")
+        tell(f"memorisation: 0 hits of {rate.n} leave an upper limit of {rate.upper_at_zero:.3f}; {most}")
     for axis, powers in operating.damage.items():
         rates = ", ".join(f"{power.passes:.0%} at a base rate of {power.rate:g}" for power in powers)
-        click.echo(f"{axis}: an unchanged candidate passes in {rates}")
+        tell(f"{axis}: an unchanged candidate passes in {rates}")

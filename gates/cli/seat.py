@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from gates.cli.show import say
+from gates.cli.output import as_json, print_json, say
 from gates.corpora.cache import cache_dir
 from gates.errors import ExitCode, UsageError
 from gates.seat.embedded.serve import EmbeddedSeat, serve_forever
@@ -24,8 +26,10 @@ def seat() -> None:
 @click.option("--adapter", "adapters", multiple=True, metavar="NAME=PATH", help="A GGUF file or a PEFT folder.")
 @click.option("--api-key-env", metavar="NAME", help="The environment variable that holds the API key to ask for.")
 @click.option("--allow-runtime-lora", is_flag=True, help="Let clients load and unload adapters.")
-def serve(port: int, base: str, adapters: tuple[str, ...], api_key_env: str | None, allow_runtime_lora: bool) -> int:
+@as_json
+def serve(port: int, base: str, adapters: tuple[str, ...], **options: Any) -> int:
     """Serve SmolLM2-135M-Instruct and adapters on 127.0.0.1 until Ctrl-C, with the vLLM contract."""
+    api_key_env: str | None = options["api_key_env"]
     key = None
     if api_key_env is not None:
         key = os.environ.get(api_key_env)
@@ -36,8 +40,17 @@ def serve(port: int, base: str, adapters: tuple[str, ...], api_key_env: str | No
     named = dict(_named(adapter) for adapter in adapters)
     if len(named) != len(adapters):
         raise UsageError("--adapter: two adapters have the same name", next_step="give each a name of its own")
-    served = EmbeddedSeat(cache_dir(os.environ), base, named, port=port, api_key=key, runtime_lora=allow_runtime_lora)
-    serve_forever(served, lambda url: say(f"serving {base} and {len(named)} adapters at {url}; Ctrl-C stops it"))
+    served = EmbeddedSeat(
+        cache_dir(os.environ), base, named, port=port, api_key=key, runtime_lora=options["allow_runtime_lora"]
+    )
+
+    def announce(url: str) -> None:
+        if options["json_wanted"]:
+            print_json({"base_url": url, "models": [base, *named]})
+            sys.stdout.flush()
+        say(f"serving {base} and {len(named)} adapters at {url}; Ctrl-C stops it")
+
+    serve_forever(served, announce)
     return ExitCode.PASS
 
 

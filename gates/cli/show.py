@@ -1,8 +1,7 @@
-"""How commands print: one JSON document on stdout, or text for people; progress and sentences go to stderr."""
+"""What commands share: their options, the console for tables, and how generation is shown while it goes on."""
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from gates.cli.output import say
 from gates.seat.generate import Progress as Done
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,16 +24,6 @@ as_json: Callable[[F], F] = click.option(
     "--json", "json_wanted", is_flag=True, help="Print one JSON document on stdout and nothing else there."
 )
 gate_file: Callable[[F], F] = click.argument("gate", type=click.Path(path_type=Path))
-
-
-def say(sentence: str) -> None:
-    """One sentence for a person, on stderr."""
-    click.echo(sentence, err=True)
-
-
-def print_json(document: object) -> None:
-    """The one JSON document of a command."""
-    click.echo(json.dumps(document, ensure_ascii=False, indent=2))
 
 
 def console() -> Console:
