@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from gates.cli.output import as_json, print_json, say
+from gates.cli.output import print_json, say
+from gates.cli.show import as_json
 from gates.corpora.cache import cache_dir
 from gates.errors import ExitCode, UsageError
 from gates.seat.embedded.serve import EmbeddedSeat, serve_forever

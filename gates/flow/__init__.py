@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from gates.errors import RecordError, UnfitSeatError
+from gates.errors import UnfitSeatError
 from gates.flow.binding import bind, cards_of, context_of
 from gates.flow.inputs import Findings, Inputs, examine, load_inputs, lost_letters, refuse_unpinned
 from gates.flow.measuring import measure
@@ -20,6 +20,7 @@ from gates.flow.world import World, this_world
 from gates.judge.floors import RULES
 from gates.judge.verdict import Verdict, judge
 from gates.measure.figures import Measurements
+from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
 from gates.record.seal import Seal, SealOnDisk, differences, latest_seal, refuse_changes, write_seal
 from gates.record.store import RunStore, Session, finished_files, gate_lock, open_run, runs
@@ -88,7 +89,8 @@ def seal(path: Path, world: World) -> SealOnDisk:
         inputs.prereg,
         Seal(
             gate=inputs.gate,
-            gate_file=path.resolve().relative_to(inputs.workspace.resolve()).as_posix(),
+            # The link's own name where the gate file is a link: the workspace is the one around the link.
+            gate_file=(path.parent.resolve() / path.name).relative_to(inputs.workspace).as_posix(),
             binding=bind(inputs, identity.binding.as_json(), cards_of(identity)),
             context=context_of(identity),
             order_seed=seed_of("order", inputs.gate),
@@ -110,7 +112,7 @@ def run(path: Path, world: World, *, again: bool = False) -> Finished:
     refuse_changes(sealed, bind(inputs, sealed.seal.binding.seat, _sealed_cards(sealed)))
     ledger = Ledger(inputs.prereg)
     with gate_lock(inputs.reports, inputs.gate.name):
-        before = [r for r in runs(ledger, inputs.gate.name) if r[0].entry.body["seal"] == sealed.sha256]
+        before = [r for r in runs(ledger, inputs.gate.name) if said(r[0], "seal", str) == sealed.sha256]
         if before and before[-1][1] is not None and not again:
             return _finished(inputs, sealed, ledger, before[-1][1])
         store = open_run(ledger, inputs.reports, inputs.gate.name, sealed.sha256, world.stamp())
@@ -213,10 +215,7 @@ def _outcome(store: RunStore, verdict: Verdict) -> dict[str, JsonValue]:
 
 def _finished(inputs: Inputs, sealed: SealOnDisk, ledger: Ledger, entry: Stored) -> Finished:
     """Read a finished run back, each file checked against the ledger."""
-    number = entry.entry.body["run"]
-    if not isinstance(number, int):
-        raise RecordError(f"ledger record {entry.sha256}: the run {number!r} is no number")
-    store = RunStore(inputs.reports, inputs.gate.name, number)
+    store = RunStore(inputs.reports, inputs.gate.name, said(entry, "run", int))
     files = finished_files(store, entry)
     return Finished(
         sealed=sealed,

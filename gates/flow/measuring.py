@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from gates.errors import TamperedError
 from gates.flow.inputs import Inputs, Texts
 from gates.measure.damage import AXES, Answers
 from gates.measure.figures import (
@@ -27,10 +28,11 @@ Grid = dict[tuple[int, int], Generation]
 
 
 def measure(inputs: Inputs, seal: str, generations: Iterable[Generation], generations_sha256: str) -> Measurements:
-    """Measure every arm of a run. A pure function of its arguments."""
-    grids: dict[str, Grid] = {arm: {} for arm in inputs.gate.arms.all()}
-    for generation in generations:
-        grids[generation.arm][generation.seed, generation.prompt] = generation
+    """Measure every arm of a run. A pure function of its arguments.
+
+    Raises TamperedError for a generation that the gate does not ask for: no run of it recorded that.
+    """
+    grids = _grids(inputs, generations)
     train, heldout = _by_name(inputs.train), _by_name(inputs.heldout)
     memorised = inputs.gate.memorisation
     sources = Sources(train, heldout, memorised.n) if memorised is not None else None
@@ -57,6 +59,21 @@ def measure(inputs: Inputs, seal: str, generations: Iterable[Generation], genera
         },
         leaks=shared_runs(train, heldout),
     )
+
+
+def _grids(inputs: Inputs, generations: Iterable[Generation]) -> dict[str, Grid]:
+    gate, prompts = inputs.gate, range(len(inputs.beats))
+    grids: dict[str, Grid] = {arm: {} for arm in gate.arms.all()}
+    for generation in generations:
+        arm, prompt, seed = generation.key
+        if arm not in grids or prompt not in prompts or seed not in gate.seeds(arm):
+            raise TamperedError(
+                f"a generation of arm {arm!r}, prompt {prompt}, seed {seed} is recorded, "
+                f"and gate {gate.name!r} asks for none such",
+                next_step="restore generations.jsonl from its commit",
+            )
+        grids[arm][seed, prompt] = generation
+    return grids
 
 
 def _by_name(texts: Texts) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from gates.errors import RecordError
@@ -20,13 +20,29 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _write_beside(path: Path, data: bytes) -> Path:
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file in the system's errors that name none, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
+def _beside(path: Path, data: bytes) -> Iterator[Path]:
+    """A file beside `path` that holds `data`, on the disk; gone when the context ends, whatever happens."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with beside.open("wb") as handle:
-        handle.write(data)
-        handle.flush()
-        os.fsync(handle.fileno())
-    return beside
+    try:
+        with _named(path), beside.open("wb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+        yield beside
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def write_once(path: Path, data: bytes) -> None:
@@ -36,24 +52,22 @@ def write_once(path: Path, data: bytes) -> None:
     file is there with other bytes.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = _write_beside(path, data)
-    try:
-        os.link(beside, path)
-    except FileExistsError:
-        if path.read_bytes() != data:
-            raise RecordError(
-                f"{path}: a record is written once, and this one is there with other content",
-                next_step="move the file away if it is yours to move; gates never overwrites a record",
-            ) from None
-    finally:
-        with suppress(FileNotFoundError):
-            beside.unlink()
+    with _beside(path, data) as beside:
+        try:
+            os.link(beside, path)
+        except FileExistsError:
+            if path.read_bytes() != data:
+                raise RecordError(
+                    f"{path}: a record is written once, and this one is there with other content",
+                    next_step="move the file away if it is yours to move; gates never overwrites a record",
+                ) from None
     sync_folder(path.parent)
 
 
 def replace(path: Path, data: bytes) -> None:
     """Replace a pointer file in one step (the ledger's head, nothing else)."""
-    _write_beside(path, data).replace(path)
+    with _beside(path, data) as beside:
+        beside.replace(path)
     sync_folder(path.parent)
 
 
@@ -61,7 +75,7 @@ def cut_torn_line(path: Path) -> int:
     """Cut an unfinished last line off a line file, as a killed writer leaves it; returns the bytes cut."""
     if not path.exists():
         return 0
-    with path.open("rb+") as handle:
+    with _named(path), path.open("rb+") as handle:
         size = handle.seek(0, os.SEEK_END)
         end = size
         while end:
@@ -82,7 +96,7 @@ def cut_torn_line(path: Path) -> int:
 def append_line(path: Path, line: bytes) -> None:
     """Append one line and put it on the disk before returning. The caller holds the lock."""
     new = not path.exists()
-    with path.open("ab") as handle:
+    with _named(path), path.open("ab") as handle:
         handle.write(line + b"\n")
         handle.flush()
         os.fsync(handle.fileno())

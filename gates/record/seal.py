@@ -14,6 +14,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from gates.errors import RefusedError, TamperedError
+from gates.record.body import said
 from gates.record.files import write_once
 from gates.record.ledger import Ledger, Stamp
 from gates.records import Record, Sha256, canonical, sha256
@@ -93,13 +94,12 @@ def read_seal(prereg: Path, name: str, file: str) -> SealOnDisk:
 
 def latest_seal(prereg: Path, gate: str) -> SealOnDisk:
     """The seal in force for the gate of this name: the last that the ledger holds. Raises RefusedError without one."""
-    entries = [stored.entry for stored in Ledger(prereg).entries()]
-    mine = [entry.body for entry in entries if entry.kind == "seal" and entry.gate == gate]
+    mine = [s for s in Ledger(prereg).entries() if s.entry.kind == "seal" and s.entry.gate == gate]
     if not mine:
         raise RefusedError(
             f"gate {gate!r} has no seal in {prereg / 'ledger.jsonl'}", next_step="run `gates seal GATE` first"
         )
-    return read_seal(prereg, str(mine[-1]["seal"]), str(mine[-1]["file"]))
+    return read_seal(prereg, said(mine[-1], "seal", str), said(mine[-1], "file", str))
 
 
 def differences(sealed: JsonValue, now: JsonValue, path: str = "") -> list[str]:

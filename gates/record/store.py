@@ -17,6 +17,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from gates.errors import RecordError, TamperedError
+from gates.record.body import said
 from gates.record.files import append_line, cut_torn_line, locked, write_once
 from gates.record.ledger import Ledger, Stamp, Stored
 from gates.records import Generation, Record, Sha256, canonical, sha256
@@ -54,11 +55,11 @@ class RunStore:
 
     def add_session(self, session: Session) -> None:
         """Append a session."""
-        append_line(self.sessions_path, canonical(session.as_json()))
+        _append(self.sessions_path, session)
 
     def add(self, generation: Generation) -> None:
         """Append a generation; it is on the disk when this returns."""
-        append_line(self.generations_path, canonical(generation.as_json()))
+        _append(self.generations_path, generation)
 
     def generations(self, seal: str) -> Iterator[Generation]:
         """Stream the recorded generations. Raises TamperedError for another seal's line or a key that comes twice."""
@@ -96,26 +97,19 @@ def gate_lock(reports: Path, gate: str) -> AbstractContextManager[None]:
 def runs(ledger: Ledger, gate: str) -> list[tuple[Stored, Stored | None]]:
     """Every run of the gate in the ledger's order, each with its verdict's record when it has one."""
     entries = [stored for stored in ledger.entries() if stored.entry.gate == gate]
-    verdicts = {stored.entry.body["run"]: stored for stored in entries if stored.entry.kind == "verdict"}
-    return [(s, verdicts.get(s.entry.body["run"])) for s in entries if s.entry.kind == "run"]
+    verdicts = {said(stored, "run", int): stored for stored in entries if stored.entry.kind == "verdict"}
+    return [(s, verdicts.get(said(s, "run", int))) for s in entries if s.entry.kind == "run"]
 
 
 def open_run(ledger: Ledger, reports: Path, gate: str, seal: str, stamp: Stamp) -> RunStore:
     """The unfinished run under this seal, or a new one entered in the ledger first, so that every attempt counts."""
     known = runs(ledger, gate)
     for started, verdict in known:
-        if verdict is None and started.entry.body["seal"] == seal:
-            return RunStore(reports, gate, _number(started))
-    number = max((_number(started) for started, _ in known), default=0) + 1
+        if verdict is None and said(started, "seal", str) == seal:
+            return RunStore(reports, gate, said(started, "run", int))
+    number = max((said(started, "run", int) for started, _ in known), default=0) + 1
     ledger.append("run", gate, {"run": number, "seal": seal}, stamp)
     return RunStore(reports, gate, number)
-
-
-def _number(started: Stored) -> int:
-    number = started.entry.body["run"]
-    if not isinstance(number, int):
-        raise TamperedError(f"ledger record {started.sha256}: run {number!r} is no number")
-    return number
 
 
 def finished_files(store: RunStore, verdict: Stored) -> dict[str, bytes]:
@@ -130,10 +124,16 @@ def finished_files(store: RunStore, verdict: Stored) -> dict[str, bytes]:
         if not path.is_file():
             raise TamperedError(f"{path}: the ledger holds its hash and it is missing", next_step="restore it")
         data = path.read_bytes()
-        if sha256(data) != verdict.entry.body[key]:
+        if sha256(data) != (recorded := said(verdict, key, str)):
             raise TamperedError(
-                f"{path}: SHA-256 is {sha256(data)}, the ledger says {verdict.entry.body[key]}",
+                f"{path}: SHA-256 is {sha256(data)}, the ledger says {recorded}",
                 next_step="restore the file from its commit",
             )
         files[name] = data
     return files
+
+
+def _append(path: Path, record: Record) -> None:
+    """Append a record's line, after cutting what an append that failed (a full disk) has left of its own."""
+    cut_torn_line(path)
+    append_line(path, canonical(record.as_json()))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from html import escape
 
 from gates.judge.axes import AxisVerdict
 from gates.judge.verdict import Verdict
@@ -21,22 +22,24 @@ from gates.measure.figures import (
 )
 from gates.record.seal import SealOnDisk
 from gates.records import canonical
-from gates.report.wording import SYMBOLS, in_order, number, threshold_of, value_of
+from gates.report.wording import SYMBOLS, in_order, number, one_line, threshold_of, value_of
 from gates.spec.power import OperatingCharacteristics
 
-_SPECIAL = re.compile(r"([\\`*_\[\]|<>&~$])")
+# What Markdown reads as mark-up anywhere, bare addresses that some readers link, and what starts a list or heading.
+# An underscore inside a word means nothing.
+_SPECIAL = re.compile(
+    r"[\\`*\[\]|~$]|_(?![^\W_])|(?<![^\W_])_|:(?=//)|(?<=www)\.|^[-+#=]|^\d+[.)](?= |$)", re.IGNORECASE
+)
 
 
 def plain(text: object) -> str:
     """Any text as one line that Markdown and HTML show as it is."""
-    line = " ".join(str(text).split())
-    printable = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
-    return _SPECIAL.sub(r"\\\1", printable).replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
+    return _SPECIAL.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", escape(one_line(text), quote=False))
 
 
 def code(text: str) -> str:
     """A machine's word (hash, signature, name) in code style; back quotes and line breaks taken out."""
-    return f"`{' '.join(text.replace('`', ' ').replace('|', '¦').split())}`"
+    return f"`{one_line(text.replace('`', ' ').replace('|', '¦')) or '–'}`"
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
@@ -78,14 +81,15 @@ def markdown(sealed: SealOnDisk, number_of_run: int, measurements: Measurements,
 def _verdict_table(verdict: Verdict) -> list[str]:
     rows: list[list[str]] = []
     for name, candidate in verdict.candidates.items():
-        rows.append([f"**{name}**", "", f"**{SYMBOLS[candidate.outcome]} {candidate.outcome.value}**", "", "", ""])
+        outcome = f"{SYMBOLS[candidate.outcome]} {candidate.outcome.value}"
+        rows.append([f"**{plain(name)}**", "", f"**{outcome}**", "", "", ""])
         rows.extend(["", *_axis_cells(axis)] for axis in in_order(candidate.axes))
     return table(["candidate", "axis", "verdict", "figure", "against", "rule"], rows)
 
 
 def _axis_cells(axis: AxisVerdict) -> list[str]:
     return [
-        axis.axis,
+        plain(axis.axis),
         f"{SYMBOLS[axis.outcome]} {axis.outcome.value}",
         value_of(axis),
         threshold_of(axis),
@@ -119,7 +123,7 @@ def _voice(measurements: Measurements) -> list[str]:
             continue
         rows.append(
             [
-                name,
+                plain(name),
                 number(figures.delta, signed=True),
                 f"[{figures.interval[0]:+.3f}, {figures.interval[1]:+.3f}]",
                 number(figures.spread),
@@ -149,7 +153,7 @@ def _seed_rows(measurements: Measurements) -> list[list[str]]:
             rows += [["base", str(seed), number(distance), str(words)] for seed, distance, words in pairs]
             base_done = True
         triples = zip(arm.seeds, arm.voice.distances, arm.voice.words, strict=True)
-        rows += [[name, str(seed), number(distance), str(words)] for seed, distance, words in triples]
+        rows += [[plain(name), str(seed), number(distance), str(words)] for seed, distance, words in triples]
     return rows
 
 
@@ -165,7 +169,7 @@ def _memorisation(measurements: Measurements) -> list[str]:
         own = figures.self_collision
         rows.append(
             [
-                name,
+                plain(name),
                 f"{figures.hits} of {figures.generations} ({figures.rate:.3f})",
                 f"{own.hits} of {own.windows} ({own.rate:.3f})",
                 _ratio(figures),
@@ -201,8 +205,8 @@ def _damage(measurements: Measurements) -> list[str]:
     axes = dict.fromkeys(axis for arm in measurements.arms.values() for axis in arm.damage)
     if not axes:
         return []
-    rows = [[name, *(_rate(arm, axis) for axis in axes)] for name, arm in measurements.arms.items()]
-    return ["### Damage", "", *table(["arm", *axes], rows)]
+    rows = [[plain(name), *(_rate(arm, axis) for axis in axes)] for name, arm in measurements.arms.items()]
+    return ["### Damage", "", *table(["arm", *map(plain, axes)], rows)]
 
 
 def _rate(arm: ArmMeasurements, axis: str) -> str:
@@ -214,7 +218,7 @@ def _rate(arm: ArmMeasurements, axis: str) -> str:
 
 def _validity(measurements: Measurements) -> list[str]:
     rows = [
-        [name, f"{v.present} of {v.expected}", str(v.errors), str(v.empty), str(v.repeated_seeds)]
+        [plain(name), f"{v.present} of {v.expected}", str(v.errors), str(v.empty), str(v.repeated_seeds)]
         for name, arm in measurements.arms.items()
         for v in [arm.validity]
     ]
@@ -224,7 +228,11 @@ def _validity(measurements: Measurements) -> list[str]:
 def _controls(verdict: Verdict) -> list[str]:
     if not verdict.controls:
         return []
-    rows = [[name, *_axis_cells(axis)] for name, control in verdict.controls.items() for axis in in_order(control.axes)]
+    rows = [
+        [plain(name), *_axis_cells(axis)]
+        for name, control in verdict.controls.items()
+        for axis in in_order(control.axes)
+    ]
     head = ["control", "axis", "would be", "figure", "against", "rule"]
     return ["### Controls (measured, not judged)", "", *table(head, rows)]
 
@@ -249,7 +257,7 @@ def _operating(sealed: SealOnDisk) -> list[str]:
         )
     for axis, powers in operating.damage.items():
         rates = ", ".join(f"{power.passes:.0%} at a rate of {power.rate:g}" for power in powers)
-        sentences.append(f"- {axis}: an unchanged candidate passes in {rates}")
+        sentences.append(f"- {plain(axis)}: an unchanged candidate passes in {rates}")
     return [
         "## What this size can prove (sealed before generation)",
         "",
@@ -276,7 +284,7 @@ def _record(sealed: SealOnDisk, measurements: Measurements, verdict: Verdict) ->
         ["generations", code(measurements.generations_sha256)],
         ["measurements", code(verdict.measurements_sha256)],
         ["seat", code(f"{seal.binding.seat.get('version')} {seal.binding.seat.get('fingerprint')}")],
-        *(["adapter " + name, _adapter(identity.files)] for name, identity in seal.binding.adapters.items()),
+        *([f"adapter {plain(name)}", _adapter(identity.files)] for name, identity in seal.binding.adapters.items()),
         ["data seen", plain(seal.gate.declarations.data_seen)],
         ["stopping", plain(seal.gate.declarations.stopping)],
         ["exclusions", plain(seal.gate.declarations.exclusions)],

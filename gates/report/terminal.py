@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from gates.judge.verdict import Verdict
 from gates.records import Outcome
-from gates.report.wording import SYMBOLS, in_order, threshold_of, value_of
+from gates.report.wording import SYMBOLS, in_order, one_line, threshold_of, value_of
 
 _STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "bold yellow"}
 
@@ -20,17 +19,25 @@ def outcome_text(outcome: Outcome) -> Text:
 
 
 def verdict_table(question: str, verdict: Verdict) -> RenderableType:
-    """The question, one row a candidate and axis, then why each that did not pass did not."""
-    table = Table(title=escape(question), title_justify="left", title_style="bold", expand=False)
+    """The question, one row a candidate and axis, then why each that did not pass did not.
+
+    Everything is plain text to rich: no mark-up in a name or a reason is read, no control character gets through.
+    """
+    table = Table(title=_plain(question), title_justify="left", title_style="bold", expand=False)
     for name in ("candidate", "axis", "verdict", "figure", "against"):
         table.add_column(name, no_wrap=name == "verdict", overflow="fold")
     reasons: list[Text] = []
     for name, candidate in verdict.candidates.items():
         table.add_section()
-        table.add_row(name, "", outcome_text(candidate.outcome), "", "")
+        table.add_row(_plain(name), "", outcome_text(candidate.outcome), "", "")
         for axis in in_order(candidate.axes):
-            table.add_row("", axis.axis, outcome_text(axis.outcome), value_of(axis), threshold_of(axis))
+            figure, against = _plain(value_of(axis)), _plain(threshold_of(axis))
+            table.add_row("", _plain(axis.axis), outcome_text(axis.outcome), figure, against)
             if axis.outcome is not Outcome.PASS:
-                reasons.append(Text(f"{name}, {axis.axis}: {axis.reason}"))
-    warnings = [Text(f"note: {warning}", style="dim") for warning in verdict.warnings]
+                reasons.append(_plain(f"{name}, {axis.axis}: {axis.reason}"))
+    warnings = [_plain(f"note: {warning}", "dim") for warning in verdict.warnings]
     return Group(table, *reasons, *warnings)
+
+
+def _plain(text: str, style: str = "") -> Text:
+    return Text(one_line(text), style=style)

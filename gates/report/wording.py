@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gates.judge.axes import AxisVerdict
 from gates.records import Outcome
+from gates.spec.source import printable
 
 SYMBOLS = {Outcome.PASS: "✔", Outcome.FAIL: "✘", Outcome.INCONCLUSIVE: "?", Outcome.INVALID: "!"}
 
@@ -18,11 +19,16 @@ def in_order(axes: Mapping[str, AxisVerdict]) -> list[AxisVerdict]:
     return sorted(axes.values(), key=lambda axis: (_FIRST.index(axis.axis) if axis.axis in _FIRST else 9, axis.axis))
 
 
+def one_line(text: object) -> str:
+    """Any text as one line of printable characters, so that none of it can break a row or command a terminal."""
+    return printable(" ".join(str(text).split()))
+
+
 def number(value: float | None, *, signed: bool = False) -> str:
     """A figure with three decimals, an en dash for none."""
     if value is None:
         return "–"
-    return f"{value:+.3f}" if signed else f"{value:.3f}"
+    return f"{value:+z.3f}" if signed else f"{value:z.3f}"
 
 
 def value_of(axis: AxisVerdict) -> str:
@@ -30,7 +36,7 @@ def value_of(axis: AxisVerdict) -> str:
     text = number(axis.value, signed=axis.axis in _SIGNED)
     if axis.low is None or axis.high is None:
         return text
-    return f"{text} [{axis.low:.3f}, {axis.high:.3f}]"
+    return f"{text} [{axis.low:z.3f}, {axis.high:z.3f}]"
 
 
 def threshold_of(axis: AxisVerdict) -> str:

@@ -1,0 +1,171 @@
+"""Disk manners: written once and whole, lines never joined, locks that say so, errors that name their file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gates.errors import RecordError
+from gates.record.files import append_line, cut_torn_line, locked, replace, write_once
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+class Killed(BaseException):
+    """Stands for a signal at that very place."""
+
+
+def fail(error: BaseException):
+    def call(*_: object, **__: object) -> None:
+        raise error
+
+    return call
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_written_once(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "verdict.json"
+    write_once(path, b"one")
+    write_once(path, b"one")
+    with pytest.raises(RecordError, match=r"verdict.json: a record is written once, .* other content"):
+        write_once(path, b"two")
+    assert path.read_bytes() == b"one"
+    assert names(path.parent) == ["verdict.json"]
+
+
+@pytest.mark.parametrize("step", ["fsync", "link"])
+@pytest.mark.parametrize("error", [FULL, Killed()], ids=["full", "killed"])
+def test_what_is_interrupted_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
+) -> None:
+    path = tmp_path / "report.md"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, step, fail(error))
+        with pytest.raises(type(error)):
+            write_once(path, b"whole")
+        assert names(tmp_path) == []
+    write_once(path, b"whole")
+    assert path.read_bytes() == b"whole"
+
+
+def test_a_real_kill_before_the_link_leaves_no_file_of_that_name(tmp_path: Path) -> None:
+    path = tmp_path / "report.md"
+    program = (
+        "import os, pathlib, signal, sys\n"
+        "from gates.record.files import write_once\n"
+        "os.link = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "write_once(pathlib.Path(sys.argv[1]), b'whole')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert not path.exists()
+    write_once(path, b"whole")
+    assert path.read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_pointer_is_the_old_one_or_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    path = tmp_path / "ledger.head"
+    replace(path, b"old")
+    with monkeypatch.context() as patch:
+        patch.setattr(os if step == "fsync" else Path, step, fail(FULL))
+        with pytest.raises(OSError, match="No space left"):
+            replace(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["ledger.head"]
+    replace(path, b"new")
+    assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda path: append_line(path, b"x"),
+        cut_torn_line,
+        lambda path: write_once(path, b"x"),
+        lambda p: replace(p, b"x"),
+    ],
+    ids=["append", "cut", "write once", "replace"],
+)
+def test_the_error_of_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work) -> None:
+    path = tmp_path / "record"
+    path.write_bytes(b"whole\ntorn")
+    # The system's own error for write and fsync knows a descriptor, no name.
+    monkeypatch.setattr(os, "fsync", fail(OSError(errno.ENOSPC, "No space left on device")))
+    with pytest.raises(OSError, match="No space left") as caught:
+        work(path)
+    assert caught.value.filename == str(path)
+
+
+def test_a_device_that_is_full_is_named(tmp_path: Path) -> None:
+    (tmp_path / "generations.jsonl").symlink_to("/dev/full")
+    with pytest.raises(OSError, match=r"No space left on device: '.*generations\.jsonl'"):
+        append_line(tmp_path / "generations.jsonl", b"line")
+
+
+@given(st.binary(max_size=40), st.integers(0, 3))
+def test_a_torn_line_is_cut_and_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, blocks: int
+) -> None:
+    path = tmp_path_factory.mktemp("torn") / "lines"
+    written = data + b"x" * (65_535 * blocks)
+    path.write_bytes(written)
+    cut = cut_torn_line(path)
+    left = path.read_bytes()
+    assert left == written[: len(written) - cut]
+    assert left == b"" or left.endswith(b"\n")
+    assert b"\n" not in written[len(left) :]
+
+
+def test_no_file_has_no_torn_line(tmp_path: Path) -> None:
+    assert cut_torn_line(tmp_path / "lines") == 0
+    assert names(tmp_path) == []
+
+
+def test_lines_are_appended_in_order(tmp_path: Path) -> None:
+    for line in (b"one", b"two"):
+        append_line(tmp_path / "lines", line)
+    assert (tmp_path / "lines").read_bytes() == b"one\ntwo\n"
+
+
+def test_a_lock_of_another_process_is_said_and_ends_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "gate" / ".lock"
+    program = (
+        "import pathlib, sys\n"
+        "from gates.record.files import locked\n"
+        "with locked(pathlib.Path(sys.argv[1]), wait=False, busy='busy'):\n"
+        "    print('held', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        with (
+            pytest.raises(RecordError, match=r"\.lock: somebody runs it\n  next: wait"),
+            locked(path, wait=False, busy="somebody runs it"),
+        ):
+            pass
+        other.kill()
+        other.wait()
+    with locked(path, wait=False, busy="somebody runs it"):
+        pass
+
+
+def test_a_lock_is_given_back_after_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="inside"), locked(tmp_path / "lock", wait=False, busy="busy"):
+        raise ValueError("inside")
+    with locked(tmp_path / "lock", wait=False, busy="busy"):
+        pass

@@ -1,0 +1,199 @@
+"""A run's folder: resumable, written once, nothing foreign in it; and the ledger's count of attempts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gates.errors import RecordError, TamperedError
+from gates.record.files import append_line
+from gates.record.ledger import Ledger, Stamp
+from gates.record.store import RunStore, Session, finished_files, gate_lock, open_run, runs
+from gates.records import Generation, canonical, sha256
+from tests.judge.arms import HASH
+
+OTHER = "cd" * 32
+STAMP = Stamp("2026-01-01T00:00:00+00:00", "somebody")
+
+
+def generation(prompt: int = 0, **changes: object) -> Generation:
+    return Generation(
+        **{
+            "seal": HASH,
+            "arm": "base",
+            "prompt": prompt,
+            "seed": 1,
+            "seat": "embedded",
+            "request": {"model": "m"},
+            "text": "Tëxt\n\u2028with\x00 everything",
+            "finish_reason": "stop",
+            "usage": None,
+            "model": "m",
+            "fingerprint": None,
+            "prompt_sha256": None,
+            "started": "t",
+            "latency_s": 0.1,
+            "attempts": 1,
+            "error": None,
+        }
+        | changes
+    )
+
+
+def store(tmp_path: Path, *found: Generation) -> RunStore:
+    made = RunStore(tmp_path, "demo", 7)
+    made.resume(HASH)
+    for one in found:
+        made.add(one)
+    return made
+
+
+def test_generations_come_back_as_they_were_and_in_order(tmp_path: Path) -> None:
+    given_ = [generation(2), generation(0), generation(0, seed=5), generation(0, arm="a")]
+    made = store(tmp_path, *given_)
+    assert made.folder == tmp_path / "demo" / "007"
+    assert list(made.generations(HASH)) == given_
+    assert made.resume(HASH) == {("base", 2, 1), ("base", 0, 1), ("base", 0, 5), ("a", 0, 1)}
+    assert made.generations_sha256() == sha256(made.generations_path.read_bytes())
+
+
+def test_a_store_without_generations_has_none(tmp_path: Path) -> None:
+    assert store(tmp_path).resume(HASH) == set()
+
+
+@given(st.integers(1, 400))
+def test_a_torn_last_line_is_cut_and_generated_again(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+    made = store(tmp_path_factory.mktemp("run"), generation(0), generation(1))
+    data = made.generations_path.read_bytes()
+    last = len(data.splitlines(keepends=True)[-1])
+    made.generations_path.write_bytes(data[: -min(cut, last - 1)])
+    assert made.resume(HASH) == {("base", 0, 1)}
+    made.add(generation(1))
+    assert made.generations_path.read_bytes() == data
+
+
+def test_an_append_that_failed_half_way_spoils_no_other(tmp_path: Path) -> None:
+    made = store(tmp_path, generation(0))
+    with made.generations_path.open("ab") as handle:
+        handle.write(b'{"arm":"ba')
+    made.add(generation(1))
+    assert [one.key for one in made.generations(HASH)] == [("base", 0, 1), ("base", 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (canonical(generation(0).as_json()), r"generations\.jsonl:2: \('base', 0, 1\) is recorded twice"),
+        (canonical(generation(1, seal=OTHER).as_json()), f"jsonl:2: it belongs to seal {OTHER}, this run to {HASH}"),
+        (b"", r"jsonl:2: not a record of this version"),
+        (b"[]", r"jsonl:2: not a record of this version"),
+        (b"\xff\x00", r"jsonl:2: not a record of this version"),
+        (b"[" * 100_000, r"jsonl:2: not a record of this version"),
+        (canonical(generation(1).as_json() | {"more": 1}), r"jsonl:2: .*: more: Extra inputs are not permitted"),
+        (canonical(generation(1).as_json() | {"schema": "gates.generation/2"}), r"jsonl:2: .*: schema: "),
+    ],
+    ids=["twice", "foreign", "blank", "list", "binary", "nested", "unknown key", "unknown schema"],
+)
+def test_a_foreign_line_is_tampered(tmp_path: Path, line: bytes, message: str) -> None:
+    made = store(tmp_path, generation(0))
+    append_line(made.generations_path, line)
+    with pytest.raises(TamperedError, match=message):
+        list(made.generations(HASH))
+    with pytest.raises(TamperedError, match=message):
+        made.resume(HASH)
+
+
+def test_sessions_are_appended(tmp_path: Path) -> None:
+    made = store(tmp_path)
+    session = Session(seal=HASH, at="t", by="b", seat={}, canary={}, cache_salt="s", deviations=("python: ...",))
+    made.add_session(session)
+    made.add_session(session)
+    assert made.sessions_path.read_bytes() == (canonical(session.as_json()) + b"\n") * 2
+
+
+def test_results_are_written_once(tmp_path: Path) -> None:
+    made = store(tmp_path)
+    made.write("verdict.json", b"one")
+    made.write("verdict.json", b"one")
+    with pytest.raises(RecordError, match=r"007/verdict\.json: a record is written once"):
+        made.write("verdict.json", b"two")
+
+
+def test_an_unfinished_run_goes_on_and_a_finished_one_makes_room_for_the_next(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "prereg")
+
+    def opened(seal: str = HASH, gate: str = "demo") -> int:
+        return open_run(ledger, tmp_path, gate, seal, STAMP).number
+
+    assert [opened(), opened(), opened(gate="demo2")] == [1, 1, 1]
+    assert opened(OTHER) == 2
+    ledger.append("verdict", "demo", {"run": 1}, STAMP)
+    assert [opened(), opened()] == [3, 3]
+    assert [(s.entry.body["run"], v is not None) for s, v in runs(ledger, "demo")] == [
+        (1, True),
+        (2, False),
+        (3, False),
+    ]
+
+
+@pytest.mark.parametrize("number", [None, "1", True, [1], {}])
+@pytest.mark.parametrize("kind", ["run", "verdict"])
+def test_a_run_without_a_number_is_tampered(tmp_path: Path, kind: str, number: object) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.append(kind, "demo", {"run": number, "seal": HASH}, STAMP)
+    with pytest.raises(TamperedError, match=rf"\({kind} of 'demo'\): run is .*, which is no int"):
+        open_run(ledger, tmp_path, "demo", HASH, STAMP)
+
+
+def finished(tmp_path: Path):
+    made = store(tmp_path, generation())
+    made.write("measurements.json", b"{}")
+    made.write("verdict.json", b"[]")
+    body = {
+        "run": 7,
+        "generations_sha256": made.generations_sha256(),
+        "measurements_sha256": sha256(b"{}"),
+        "verdict_sha256": sha256(b"[]"),
+    }
+    return made, Ledger(tmp_path / "prereg").append("verdict", "demo", body, STAMP)
+
+
+def test_a_finished_run_is_what_the_ledger_holds(tmp_path: Path) -> None:
+    made, verdict = finished(tmp_path)
+    assert finished_files(made, verdict) == {
+        "generations.jsonl": canonical(generation().as_json()) + b"\n",
+        "measurements.json": b"{}",
+        "verdict.json": b"[]",
+    }
+
+
+@pytest.mark.parametrize("name", ["generations.jsonl", "measurements.json", "verdict.json"])
+def test_a_finished_run_that_was_touched_is_tampered(tmp_path: Path, name: str) -> None:
+    made, verdict = finished(tmp_path)
+    path = made.folder / name
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(TamperedError, match=rf"007/{name}: SHA-256 is [0-9a-f]{{64}}, the ledger says [0-9a-f]{{64}}"):
+        finished_files(made, verdict)
+    path.unlink()
+    with pytest.raises(TamperedError, match=rf"007/{name}: the ledger holds its hash and it is missing"):
+        finished_files(made, verdict)
+
+
+def test_a_verdict_without_its_hashes_is_tampered(tmp_path: Path) -> None:
+    made, _ = finished(tmp_path)
+    bare = Ledger(tmp_path / "prereg").append("verdict", "demo", {"run": 7}, STAMP)
+    with pytest.raises(TamperedError, match="generations_sha256 is None, which is no str"):
+        finished_files(made, bare)
+
+
+def test_a_gate_is_run_by_one_process(tmp_path: Path) -> None:
+    with gate_lock(tmp_path, "demo"):
+        with pytest.raises(RecordError, match=r"demo/\.lock: another process is running this gate"):
+            gate_lock(tmp_path, "demo").__enter__()
+        with gate_lock(tmp_path, "demo2"):
+            pass
+    with gate_lock(tmp_path, "demo"):
+        pass
