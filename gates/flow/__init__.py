@@ -15,25 +15,23 @@ from gates.errors import UnfitSeatError
 from gates.flow.binding import bind, cards_of, context_of
 from gates.flow.inputs import Findings, Inputs, examine, load_inputs, lost_letters, refuse_unpinned
 from gates.flow.measuring import measure
+from gates.flow.planning import operating_of, refuse_retired, seed_of
 from gates.flow.seats import OpenSeat, open_seat
 from gates.flow.world import World, this_world
-from gates.judge.floors import RULES
 from gates.judge.verdict import Verdict, judge
 from gates.measure.figures import Measurements
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
 from gates.record.seal import Seal, SealOnDisk, differences, latest_seal, refuse_changes, write_seal
 from gates.record.store import RunStore, Session, finished_files, gate_lock, open_run, runs
-from gates.records import Record, canonical, digest
+from gates.records import Record, canonical
 from gates.report.markdown import markdown
 from gates.seat.canary import check_adapters
 from gates.seat.generate import Run, Task, generate, plan
 from gates.seat.identity import SeatIdentity, probe
 from gates.seat.pace import Pace
 from gates.spec.load import load_gate
-from gates.spec.power import OperatingCharacteristics, operating_characteristics
-from gates.spec.schema import Gate
-from gates.stats import Array
+from gates.spec.power import OperatingCharacteristics
 
 __all__ = ["Checked", "Finished", "World", "check", "run", "seal", "this_world"]
 
@@ -66,7 +64,8 @@ def check(path: Path, world: World) -> Checked:
     gate = load_gate(path)
     findings = Findings()
     inputs = examine(path, world.cache, gate, findings)
-    operating = None if inputs is None else operating_of(inputs)
+    findings.attempt(lambda: refuse_retired(gate))
+    operating = None if inputs is None else operating_of(gate, len(inputs.beats))
     return Checked(
         gate=gate.name,
         sha256=gate.digest(),
@@ -82,6 +81,7 @@ def seal(path: Path, world: World) -> SealOnDisk:
     """Pre-register a gate: probe its seat, bind everything it rests on, write the seal and its ledger record."""
     inputs = load_inputs(path, world.cache)
     refuse_unpinned(inputs)
+    refuse_retired(inputs.gate)
     with open_seat(inputs, world) as seat:
         identity = asyncio.run(_identity(inputs, seat))
     stamp = world.stamp()
@@ -94,7 +94,7 @@ def seal(path: Path, world: World) -> SealOnDisk:
             binding=bind(inputs, identity.binding.as_json(), cards_of(identity)),
             context=context_of(identity),
             order_seed=seed_of("order", inputs.gate),
-            operating=operating_of(inputs).as_json(),
+            operating=operating_of(inputs.gate, len(inputs.beats)).as_json(),
             sealed_at=stamp.at,
             sealed_by=stamp.by,
             previous=Ledger(inputs.prereg).heads(),
@@ -124,21 +124,6 @@ def run(path: Path, world: World, *, again: bool = False) -> Finished:
         store.write("report.md", markdown(sealed, store.number, measurements, verdict).encode())
         entry = ledger.append("verdict", inputs.gate.name, _outcome(store, verdict), world.stamp())
         return _finished(inputs, sealed, ledger, entry)
-
-
-def operating_of(inputs: Inputs) -> OperatingCharacteristics:
-    """What the gate can prove at its size, under the very floor rule that will judge it."""
-    rule = RULES[inputs.gate.voice.floor]
-
-    def floor(base: Array, candidate: Array) -> Array:
-        return rule.floor(base, candidate, ())
-
-    return operating_characteristics(inputs.gate, len(inputs.beats), floor, seed_of("operating", inputs.gate))
-
-
-def seed_of(purpose: str, gate: Gate) -> int:
-    """A seed that anybody can derive again from the gate alone: 52 bits of SHA-256 of purpose and gate."""
-    return int(digest([purpose, gate.digest()])[:13], 16)
 
 
 def _sealed_cards(sealed: SealOnDisk) -> dict[str, dict[str, JsonValue]]:

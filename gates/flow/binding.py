@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from gates.errors import UsageError
 from gates.flow.inputs import Inputs
-from gates.judge.floors import RULES
+from gates.judge.floors import rule_of
 from gates.record.seal import AdapterIdentity, Binding
 from gates.records import digest
 from gates.seat.identity import SeatIdentity, adapter_files
@@ -45,12 +45,12 @@ def cards_of(identity: SeatIdentity) -> dict[str, dict[str, JsonValue]]:
 def signatures(gate: Gate) -> dict[str, str]:
     """Name and version of every measure and rule that the gate uses."""
     named = {axis: f"{axis}@1" for axis in gate.damage.named()}
-    floors = {f"{axis}.floor": RULES[limit.floor].signature for axis, limit in gate.damage.named().items()}
+    floors = {f"{axis}.floor": rule_of(limit).signature for axis, limit in gate.damage.named().items()}
     memorisation = {"memorisation": gate.memorisation.measure} if gate.memorisation else {}
     return {
         "words": WORDS,
         "voice": gate.voice.measure,
-        "voice.floor": RULES[gate.voice.floor].signature,
+        "voice.floor": rule_of(gate.voice).signature,
         **memorisation,
         **named,
         **floors,

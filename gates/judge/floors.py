@@ -16,6 +16,7 @@ from scipy.stats import studentized_range
 
 from gates.errors import UsageError
 from gates.records import signature
+from gates.spec.schema import Floored
 from gates.stats import Array
 
 Compute = Callable[[Array, Array, Sequence[Array]], Array]
@@ -124,3 +125,22 @@ RULES = {
     )
 }
 """Every rule this version knows, by name."""
+
+
+def floor_rule(name: str, alpha: float | None = None) -> FloorRule:
+    """The rule of that name, `pairwise-calibrated@1` at `alpha` where one is given.
+
+    Raises UsageError for an unknown rule and for an alpha where it means nothing.
+    """
+    if name not in RULES:
+        raise UsageError(f"no floor rule is called {name!r}", next_step=f"choose one of: {', '.join(RULES)}")
+    if alpha is None:
+        return RULES[name]
+    if not RULES[name].fixed_level:
+        raise UsageError(f"{name} has no alpha", next_step="leave alpha out, or use pairwise-calibrated@1")
+    return pairwise_calibrated(alpha)
+
+
+def rule_of(axis: Floored) -> FloorRule:
+    """The floor rule that a gate names for an axis."""
+    return floor_rule(axis.floor, axis.alpha)

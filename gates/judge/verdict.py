@@ -13,7 +13,7 @@ from pydantic import Field
 
 from gates.judge.axes import AxisVerdict, axis_rng, invalid, memorisation, validity, voice
 from gates.judge.damage import damage
-from gates.judge.floors import RULES, Floor
+from gates.judge.floors import Floor, rule_of
 from gates.measure.figures import (
     ArmMeasurements,
     DamageFigures,
@@ -23,7 +23,7 @@ from gates.measure.figures import (
     VoiceFigures,
 )
 from gates.records import Outcome, Record, Sha256, worst
-from gates.spec.schema import Gate
+from gates.spec.schema import Floored, Gate
 from gates.stats import Array
 
 BASE = "base"
@@ -89,11 +89,11 @@ def _axes(name: str, gate: Gate, arms: dict[str, ArmMeasurements], troubles: lis
     if arm is None or base is None or unfit:
         return {**found, "validity": invalid("validity", unfit or "there is no base to compare with")}
     found["validity"] = validity(arm, gate.validity)
-    found["voice"] = voice(arm, gate.voice, gate.memorisation, _floor(gate.voice.floor, name, _distances(arms)))
+    found["voice"] = voice(arm, gate.voice, gate.memorisation, _floor(gate.voice, name, _distances(arms)))
     if gate.memorisation is not None:
         found["memorisation"] = memorisation(arm, gate.memorisation)
     for axis, threshold in gate.damage.named().items():
-        floor = _floor(threshold.floor, name, _rates(arms, axis))
+        floor = _floor(threshold, name, _rates(arms, axis))
         found[axis] = damage(axis, base, arm, threshold, floor, axis_rng(axis, gate.seeds(name)))
     return found
 
@@ -140,9 +140,9 @@ def _leaked(leak: Leak) -> str:
     )
 
 
-def _floor(rule: str, name: str, values: dict[str, Array]) -> Floor:
-    """The rule beside the per-seed values of every arm but this one and the base."""
-    return Floor(RULES[rule], tuple(found for other, found in values.items() if other not in (name, BASE)))
+def _floor(axis: Floored, name: str, values: dict[str, Array]) -> Floor:
+    """The axis's rule beside the per-seed values of every arm but this one and the base."""
+    return Floor(rule_of(axis), tuple(found for other, found in values.items() if other not in (name, BASE)))
 
 
 def _distances(arms: dict[str, ArmMeasurements]) -> dict[str, Array]:

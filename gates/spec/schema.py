@@ -5,9 +5,17 @@ Models carry types, ranges and rules between fields; reading YAML with line numb
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue, StringConstraints, field_validator, model_validator
+from pydantic import (
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from gates.records import Record, canonical
 
@@ -44,8 +52,12 @@ Variable = Annotated[
 Text = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
 Seed = Annotated[int, Field(ge=0, le=2**53 - 1)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Rule = Literal["pairwise-range@1"]
+FloorName = Literal["pairwise-range@1", "pairwise-calibrated@1", "all-arms-range@1"]
+RETIRED = "all-arms-range@1"
+"""Read, so that an old run can be judged again under it; refused for a gate that is to be sealed."""
+Alpha = Annotated[float, Field(ge=1e-4, le=0.4)]
 Decide = Literal["interval", "point"]
+CALIBRATED = "pairwise-calibrated@1"
 
 RESERVED = frozenset(
     {
@@ -225,15 +237,39 @@ class Sampling(Record):
         return value
 
 
-class Voice(Record):
+class Floored(Record):
+    """An axis with a floor rule. `alpha` is the error rate of `pairwise-calibrated@1`, 0.025 unless it is given."""
+
+    floor: FloorName = "pairwise-range@1"
+    alpha: Alpha | None = None
+
+    @model_validator(mode="after")
+    def _alpha_where_it_counts(self) -> Self:
+        if self.alpha is not None and self.floor != CALIBRATED:
+            raise ValueError(f"alpha is the error rate of `floor: {CALIBRATED}`; {self.floor} has none to set")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        """Without an unset alpha, so that gates sealed before there was one keep their hash."""
+        document: dict[str, JsonValue] = handler(self)
+        return {key: value for key, value in document.items() if key != "alpha" or value is not None}
+
+
+class Voice(Floored):
     """The voice axis: how far the move toward the held-out author must exceed the floor that seeds alone produce."""
 
     measure: Literal["delta_cb@1"] = "delta_cb@1"
     mfw: int = Field(ge=10, le=5000)
     words_per_seed: int = Field(ge=100, le=1_000_000)
-    floor: Rule = "pairwise-range@1"
     times_floor: float = Field(default=1.0, ge=1, le=100)
     min_specificity: float | None = Field(default=None, ge=-2, le=2)
+
+    @model_validator(mode="after")
+    def _one_error_rate(self) -> Voice:
+        if self.floor == CALIBRATED and self.times_floor != 1.0:
+            raise ValueError(f"{CALIBRATED} takes no times_floor: its alpha says how strict it is")
+        return self
 
 
 class Memorisation(Record):
@@ -248,18 +284,19 @@ class Memorisation(Record):
     read_every_run: bool = True
 
 
-class DamageAxis(Record):
+class DamageAxis(Floored):
     """How much worse than the base a candidate may be on one damage axis."""
 
     within: Literal["floor"] | None = None
     margin: Share | None = None
-    floor: Rule = "pairwise-range@1"
     decide: Decide = "interval"
 
     @model_validator(mode="after")
     def _one_rule(self) -> DamageAxis:
         if (self.within is None) == (self.margin is None):
             raise ValueError("name exactly one rule: `margin: NUMBER` (recommended) or `within: floor`")
+        if self.within is None and self.alpha is not None:
+            raise ValueError("alpha belongs to `within: floor`; a margin is judged by 95 % limits")
         return self
 
 

@@ -57,6 +57,8 @@ def test_mistakes_in_the_yaml_and_in_the_values_are_told_together(tmp_path: Path
     ]
 
 
+VOICE = "voice: {mfw: 300, words_per_seed: 1900"
+
 ONE = [
     (4, "seat: embeded", "seat = 'embeded': must be `embedded` or a mapping (did you mean `embedded`?)"),
     (4, "seat: 5", "seat = 5: `embedded` or a mapping is needed, this is a whole number"),
@@ -100,7 +102,11 @@ ONE = [
     (16, "  max_tokens: 0400", "this is text (write 400)"),
     (16, "  max_tokens: 1_000", "this is text (write 1000)"),
     (16, "  max_tokens: 0x1f", "sampling.max_tokens = '0x1f': a whole number is needed, this is text"),
-    (17, "voice: {mfw: 300, words_per_seed: 1900, floor: all}", "voice.floor = 'all': must be `pairwise-range@1`"),
+    (17, "voice: {mfw: 300, words_per_seed: 1900, floor: all}", "voice.floor = 'all': must be `pairwise-range@1` or"),
+    (17, f"{VOICE}, floor: pairwise-calibrated@1, times_floor: 2}}", "pairwise-calibrated@1 takes no times_floor"),
+    (17, f"{VOICE}, alpha: 0.05}}", "alpha is the error rate of `floor: pairwise-calibrated@1`; pairwise-range@1 has"),
+    (17, f"{VOICE}, floor: pairwise-calibrated@1, alpha: 0.5}}", "voice.alpha = 0.5: must be at most 0.4"),
+    (20, "  ran_on: {margin: 0.1, floor: pairwise-calibrated@1, alpha: 0.1}", "alpha belongs to `within: floor`"),
     (18, "memorisation: {max_rate: 0, decide: pont}", "must be `interval` or `point` (did you mean `point`?)"),
     (18, "memorization: {max_rate: 0}", "unknown key (did you mean `memorisation`?)"),
     (18, "memorisation: {max_rate: 0, read_every_run: yes}", "true or false is needed, this is text (yes, no, on and"),
