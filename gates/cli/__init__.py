@@ -23,6 +23,7 @@ INTERRUPTED = 130
     cls=LazyGroup,
     commands_at={
         "check": "gates.cli.gate:check",
+        "power": "gates.cli.power:power",
         "seal": "gates.cli.gate:seal",
         "run": "gates.cli.gate:run",
         "schema": "gates.cli.gate:schema",

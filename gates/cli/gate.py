@@ -11,6 +11,7 @@ import click
 
 from gates import flow
 from gates.cli.output import print_json, say, tell
+from gates.cli.power import print_noise
 from gates.cli.show import as_json, console, gate_file, progress
 from gates.corpora.manifest import Manifest
 from gates.errors import ExitCode, UsageError
@@ -21,7 +22,7 @@ from gates.record.seal import Seal
 from gates.records import Generation
 from gates.report.terminal import verdict_table
 from gates.spec.load import json_schema, load_gate
-from gates.spec.power import OperatingCharacteristics
+from gates.spec.operating import OperatingCharacteristics
 
 
 @click.command()
@@ -129,6 +130,7 @@ def _print_operating(operating: OperatingCharacteristics) -> None:
         f"voice at {voice.k} seeds: a candidate without any move passes in {voice.false_pass:.2%} of cases; "
         f"a move of {voice.shift_80:.1f} seed sd is caught with probability 0.8"
     )
+    print_noise(operating)
     if (rate := operating.memorisation) is not None:
         most = "no count of hits can pass" if rate.most_hits is None else f"up to {rate.most_hits} hits pass"
         tell(f"memorisation: 0 hits of {rate.n} leave an upper limit of {rate.upper_at_zero:.3f}; {most}")

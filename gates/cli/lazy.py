@@ -10,6 +10,7 @@ import click
 
 _SHORT = {
     "check": "Say everything about a gate that can be said before generation.",
+    "power": "Say what a gate can prove at its size, and with 2 to 10 seeds.",
     "seal": "Pre-register a gate: bind everything it rests on and enter it in the ledger.",
     "run": "Run a sealed gate: generate, measure, judge; continues an interrupted run.",
     "schema": "Print the JSON schema of gate files or of a record.",

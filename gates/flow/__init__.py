@@ -31,7 +31,7 @@ from gates.seat.generate import Run, Task, generate, plan
 from gates.seat.identity import SeatIdentity, probe
 from gates.seat.pace import Pace
 from gates.spec.load import load_gate
-from gates.spec.power import OperatingCharacteristics
+from gates.spec.operating import OperatingCharacteristics
 
 __all__ = ["Checked", "Finished", "World", "check", "run", "seal", "this_world"]
 

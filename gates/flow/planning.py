@@ -8,7 +8,7 @@ from gates.errors import UsageError
 from gates.judge.floors import rule_of
 from gates.records import digest
 from gates.spec.load import load_gate
-from gates.spec.power import OperatingCharacteristics, operating_characteristics
+from gates.spec.operating import OperatingCharacteristics, operating_characteristics
 from gates.spec.prompts import read_beats
 from gates.spec.schema import RETIRED, Gate
 from gates.spec.workspace import find_workspace, resolve_inside

@@ -16,7 +16,7 @@ from scipy.stats import studentized_range
 
 from gates.errors import UsageError
 from gates.records import signature
-from gates.spec.schema import Floored
+from gates.spec.schema import ALPHA, Floored
 from gates.stats import Array
 
 Compute = Callable[[Array, Array, Sequence[Array]], Array]
@@ -101,7 +101,7 @@ def calibration(k: int, alpha: float) -> float:
     return float(brentq(lambda times: pairwise_level(k, times) - alpha, 1e-3, 1e3, xtol=1e-9))
 
 
-def pairwise_calibrated(alpha: float = 0.025) -> FloorRule:
+def pairwise_calibrated(alpha: float = ALPHA) -> FloorRule:
     """`pairwise-calibrated@1`: g(k, alpha) times the pairwise range, so that the error rate is alpha at every k."""
 
     def compute(base: Array, candidate: Array, others: Sequence[Array]) -> Array:

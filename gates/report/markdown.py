@@ -23,7 +23,7 @@ from gates.measure.figures import (
 from gates.record.seal import SealOnDisk
 from gates.records import canonical
 from gates.report.wording import SYMBOLS, in_order, number, one_line, threshold_of, value_of
-from gates.spec.power import OperatingCharacteristics
+from gates.spec.operating import OperatingCharacteristics
 
 # What Markdown reads as mark-up anywhere, bare addresses that some readers link, and what starts a list or heading.
 # An underscore inside a word means nothing.

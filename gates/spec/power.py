@@ -1,4 +1,4 @@
-"""Operating characteristics: what a gate of this size can prove, before anything is generated.
+"""What a rule can prove at a size: false-pass rates, shifts caught, margins, maximum rates, floors of 0.
 
 Simulated with a seeded generator and with the very functions that judge: the floor rule comes as an argument, the
 limits of a change from `gates.stats`.
@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from pydantic import Field
+from scipy.stats import binom
 
 from gates.errors import UsageError
-from gates.records import Record, signature
-from gates.spec.schema import Damage, Gate
+from gates.records import Record
 from gates.stats import Array, clopper_pearson, exceeds, paired_change
 
 FloorOf = Callable[[Array, Array], Array]
@@ -22,13 +21,9 @@ FloorOf = Callable[[Array, Array], Array]
 LEVEL = 0.95
 GATES = 100_000
 MARGIN_GATES = 2_000
-SEED_COUNTS = range(2, 11)
-BASE_RATES = (0.05, 0.2, 0.5)
 
 _RESAMPLES = 2_000
 _LARGEST_N = 100_000
-_MUCH = 0.05
-_LITTLE = 0.8
 
 
 class VoicePower(Record):
@@ -42,6 +37,24 @@ class VoicePower(Record):
     false_pass: float
     false_pass_error: float
     shift_80: float
+
+
+class NoisePower(Record):
+    """A superiority rule's true level when the candidate's seeds vary `sd_ratio` times as much as the base's.
+
+    `false_pass`: rate of candidates without any shift that pass, in [0, 1], with its standard error.
+    """
+
+    sd_ratio: float
+    false_pass: float
+    false_pass_error: float
+
+
+class ZeroFloor(Record):
+    """How likely a floor of 0 is on an axis that counts: `chance` in [0, 1] where each text hits at `rate`."""
+
+    rate: float
+    chance: float
 
 
 class MarginPower(Record):
@@ -69,21 +82,6 @@ class RatePower(Record):
     smallest_n: int | None
 
 
-class OperatingCharacteristics(Record):
-    """What the gate can prove at its size: the part of the seal that a reader checks before believing a PASS.
-
-    `voice` is at the gate's own k, `voice_by_seeds` at 2 to 10 seeds, so that k can be chosen. `damage` holds each
-    axis with a margin, at several rates of the base. `warnings` name what this size cannot prove.
-    """
-
-    signature: str
-    voice: VoicePower
-    voice_by_seeds: tuple[VoicePower, ...]
-    memorisation: RatePower | None
-    damage: dict[str, tuple[MarginPower, ...]]
-    warnings: tuple[str, ...] = Field(default=())
-
-
 def voice_power(
     floor: FloorOf,
     k: int,
@@ -103,7 +101,7 @@ def voice_power(
         raise UsageError(f"{gates} gates of {k} seeds cannot be simulated", next_step="give k >= 2 and gates >= 1")
     base = rng.standard_normal((gates, k))
     candidate = rng.standard_normal((gates, candidate_k or k))
-    lacking = times * floor(base, candidate) - (base.mean(axis=-1) - candidate.mean(axis=-1))
+    lacking = _lacking(floor, base, candidate, times)
     rate = float(np.mean(exceeds(0.0, lacking)))
     return VoicePower(
         k=k,
@@ -113,6 +111,24 @@ def voice_power(
     )
 
 
+def noise_power(floor: FloorOf, k: int, times: float, sd_ratio: float, rng: np.random.Generator) -> NoisePower:
+    """A rule's true level at k seeds when the candidate's sd is `sd_ratio` times the base's, by simulation."""
+    base, candidate = rng.standard_normal((2, GATES, k))
+    rate = float(np.mean(exceeds(0.0, _lacking(floor, base, sd_ratio * candidate, times))))
+    return NoisePower(sd_ratio=sd_ratio, false_pass=rate, false_pass_error=_error(rate, GATES))
+
+
+def zero_floor(n_prompts: int, n_seeds: int, rate: float) -> ZeroFloor:
+    """How likely both arms' ranges over seeds are 0 when every text is a hit with probability `rate`, exactly.
+
+    One arm's range is 0 when its seeds all have the same count of hits. Raises UsageError for no texts or a rate
+    outside [0, 1].
+    """
+    _check_size(n_prompts, n_seeds, rate)
+    alike = np.sum(binom.pmf(np.arange(n_prompts + 1), n_prompts, rate) ** n_seeds)
+    return ZeroFloor(rate=rate, chance=float(alike**2))
+
+
 def margin_power(
     n_prompts: int, n_seeds: int, margin: float, rate: float, rng: np.random.Generator, gates: int = MARGIN_GATES
 ) -> MarginPower:
@@ -120,11 +136,7 @@ def margin_power(
 
     Raises UsageError for no texts or a rate outside [0, 1].
     """
-    if min(n_prompts, n_seeds, gates) < 1 or not 0 <= rate <= 1:
-        raise UsageError(
-            f"{n_prompts} prompts under {n_seeds} seeds at a rate of {rate} cannot be simulated",
-            next_step="give at least one prompt and seed, and a rate in [0, 1]",
-        )
+    _check_size(n_prompts, n_seeds, rate)
     base, candidate = (rng.random((2, gates, n_prompts, n_seeds)) < rate).astype(np.float64)
     limits = paired_change(base, candidate, LEVEL, _RESAMPLES, rng)
     passes = float(np.mean(~exceeds(limits.high, margin)))
@@ -147,63 +159,6 @@ def rate_power(n: int, max_rate: float) -> RatePower:
     )
 
 
-def operating_characteristics(
-    gate: Gate, prompts: int, floor: FloorOf, seed: int, gates: int = GATES
-) -> OperatingCharacteristics:
-    """The operating characteristics of `gate` over that many prompts, under its floor rule, from PCG64(seed)."""
-    rng = np.random.Generator(np.random.PCG64(seed))
-    k, times = len(gate.sampling.seeds), gate.voice.times_floor
-    voice = {count: voice_power(floor, count, times, rng, gates) for count in sorted({*SEED_COUNTS, k})}
-    margins = {name: axis.margin for name, axis in gate.damage.named().items() if axis.margin is not None}
-    damage = {
-        name: tuple(margin_power(prompts, k, margin, rate, rng) for rate in BASE_RATES)
-        for name, margin in margins.items()
-    }
-    memorisation = rate_power(prompts * k, gate.memorisation.max_rate) if gate.memorisation else None
-    return OperatingCharacteristics(
-        signature=signature("operating@1", rule=gate.voice.floor, times=times, seed=seed, gates=gates),
-        voice=voice[k],
-        voice_by_seeds=tuple(voice[count] for count in SEED_COUNTS),
-        memorisation=memorisation,
-        damage=damage,
-        warnings=(*_voice_warnings(voice[k]), *_rate_warnings(memorisation), *_damage_warnings(gate.damage, damage)),
-    )
-
-
-def _voice_warnings(voice: VoicePower) -> list[str]:
-    if voice.false_pass <= _MUCH:
-        return []
-    rate = 100 * voice.false_pass
-    return [
-        f"voice: with {voice.k} seeds a candidate that moved nothing passes in {rate:.1f} % of gates: use more seeds"
-    ]
-
-
-def _rate_warnings(rates: RatePower | None) -> list[str]:
-    if rates is None or rates.most_hits is not None:
-        return []
-    needs = f"at least {rates.smallest_n} generations are needed" if rates.smallest_n else "no number can prove it"
-    return [
-        f"memorisation: 0 hits of {rates.n} still allow a rate of {rates.upper_at_zero:.3f}, so nothing can prove "
-        f"max_rate {rates.max_rate:.3f}: {needs}"
-    ]
-
-
-def _damage_warnings(axes: Damage, power: dict[str, tuple[MarginPower, ...]]) -> list[str]:
-    floors = [
-        f"{name}: `within: floor` lets more harm pass the noisier the measure is; a preset margin is recommended"
-        for name, axis in axes.named().items()
-        if axis.margin is None
-    ]
-    worst = {name: min(rows, key=lambda row: row.passes) for name, rows in power.items()}
-    return floors + [
-        f"{name}: an unchanged candidate passes this margin in only {100 * row.passes:.0f} % of gates when the base's "
-        f"rate is {row.rate:.2f}: use more prompts or a wider margin"
-        for name, row in worst.items()
-        if row.passes < _LITTLE
-    ]
-
-
 def _last(holds: Callable[[int], bool], low: int, high: int) -> int | None:
     """The largest integer in [low, high] where `holds`, which turns false once and stays so; None without any."""
     if not holds(low):
@@ -212,6 +167,19 @@ def _last(holds: Callable[[int], bool], low: int, high: int) -> int | None:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if holds(middle) else (low, middle - 1)
     return low
+
+
+def _lacking(floor: FloorOf, base: Array, candidate: Array, times: float) -> Array:
+    """How far the candidate's move (gates,) falls short of the floor; below 0 it passes."""
+    return np.asarray(times * floor(base, candidate) - (base.mean(axis=-1) - candidate.mean(axis=-1)))
+
+
+def _check_size(n_prompts: int, n_seeds: int, rate: float) -> None:
+    if min(n_prompts, n_seeds) < 1 or not 0 <= rate <= 1:
+        raise UsageError(
+            f"{n_prompts} prompts under {n_seeds} seeds at a rate of {rate} are no gate",
+            next_step="give at least one prompt and seed, and a rate in [0, 1]",
+        )
 
 
 def _error(rate: float, n: int) -> float:

@@ -60,6 +60,7 @@ Decide = Literal["interval", "point"]
 CALIBRATED = "pairwise-calibrated@1"
 
 RESERVED = frozenset(
+ALPHA = 0.025
     {
         "best_of",
         "cache_salt",
@@ -238,7 +239,7 @@ class Sampling(Record):
 
 
 class Floored(Record):
-    """An axis with a floor rule. `alpha` is the error rate of `pairwise-calibrated@1`, 0.025 unless it is given."""
+    """An axis with a floor rule. `alpha` is the error rate of `pairwise-calibrated@1`, ALPHA unless it is given."""
 
     floor: FloorName = "pairwise-range@1"
     alpha: Alpha | None = None

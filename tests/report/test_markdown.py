@@ -17,7 +17,8 @@ from gates.measure.figures import Run, Source, Unmeasured
 from gates.record.seal import AdapterIdentity, Seal, SealOnDisk
 from gates.records import Outcome
 from gates.report.markdown import code, markdown, plain, table
-from gates.spec.power import MarginPower, OperatingCharacteristics, RatePower, VoicePower
+from gates.spec.operating import OperatingCharacteristics
+from gates.spec.power import MarginPower, RatePower, VoicePower
 from tests.judge.arms import HASH, a_gate, an_arm, damage_figures, measured, memorisation_figures, voice_figures
 from tests.record.test_seal import binding, seal
 

@@ -1,15 +1,12 @@
-"""Operating characteristics against a published table, closed forms and the normal approximation."""
-
-import json
+"""Power of rules against a published table, closed forms and the normal approximation."""
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
 from gates.errors import UsageError
-from gates.judge.floors import RULES
-from gates.spec.power import margin_power, operating_characteristics, rate_power, voice_power
-from gates.spec.schema import Gate
+from gates.judge.floors import RULES, calibration, pairwise_level
+from gates.spec.power import margin_power, noise_power, rate_power, voice_power, zero_floor
 
 KS = (2, 3, 4, 5, 10)
 
@@ -111,7 +108,8 @@ def test_a_rate_of_zero_can_never_be_proven_and_a_rate_of_one_always_is():
     [
         (lambda: voice_power(pairwise, 1, 1.0, rng()), "100000 gates of 1 seeds cannot be simulated"),
         (lambda: margin_power(0, 3, 0.1, 0.2, rng()), "0 prompts under 3 seeds at a rate of 0.2"),
-        (lambda: margin_power(5, 3, 0.1, 1.2, rng()), "at a rate of 1.2 cannot be simulated"),
+        (lambda: margin_power(5, 3, 0.1, 1.2, rng()), "at a rate of 1.2 are no gate"),
+        (lambda: zero_floor(5, 0, 0.1), "5 prompts under 0 seeds at a rate of 0.1 are no gate"),
         (lambda: rate_power(0, 0.1), "0 hits of 0 is no rate"),
     ],
 )
@@ -120,43 +118,20 @@ def test_impossible_sizes_are_refused(call, message):
         call()
 
 
-def gate(seeds: list[int]) -> Gate:
-    document = {
-        "schema": "gates/1",
-        "name": "demo",
-        "question": "Does it move?",
-        "seat": "embedded",
-        "arms": {"base": "m", "candidates": {"a": {"model": "m-a", "adapter": "a.gguf"}}},
-        "corpora": {"train": "t/train", "heldout": "t/heldout", "reference": "r"},
-        "prompts": {"file": "beats.txt"},
-        "sampling": {"seeds": seeds, "temperature": 0.9, "top_p": 0.95, "max_tokens": 300},
-        "voice": {"mfw": 300, "words_per_seed": 500},
-        "memorisation": {"max_rate": 0.05},
-        "damage": {"ran_on": {"within": "floor"}, "on_beat": {"margin": 0.10}},
-    }
-    return Gate.model_validate_json(json.dumps(document))
+@pytest.mark.parametrize("sd_ratio", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("k", [3, 5])
+def test_the_level_at_unequal_noise_is_the_integrated_one(k, sd_ratio):
+    # Quadrature over the ranges' exact distribution against simulation with the rule itself.
+    rule = RULES["pairwise-calibrated@1"]
+    power = noise_power(lambda base, candidate: rule.floor(base, candidate, ()), k, 1.0, sd_ratio, rng())
+    expected = pairwise_level(k, calibration(k, 0.025), sd_ratio)
+    assert power.false_pass == pytest.approx(expected, abs=4 * power.false_pass_error)
+    assert power.sd_ratio == sd_ratio
 
 
-def test_a_small_gate_is_told_what_it_cannot_prove():
-    found = operating_characteristics(gate([1, 2]), 12, pairwise, seed=5, gates=20_000)
-    assert found.signature == "operating@1|rule:pairwise-range@1|times:1.0|seed:5|gates:20000"
-    assert [power.k for power in found.voice_by_seeds] == list(range(2, 11))
-    assert found.voice == found.voice_by_seeds[0]
-    assert found.damage.keys() == {"on_beat"}
-    voice, rate, floor, margin = found.warnings
-    assert voice.startswith("voice: with 2 seeds a candidate that moved nothing passes in 1")
-    assert rate == (
-        "memorisation: 0 hits of 24 still allow a rate of 0.117, so nothing can prove max_rate 0.050: "
-        "at least 59 generations are needed"
-    )
-    assert floor.startswith("ran_on: `within: floor` lets more harm pass")
-    assert margin.startswith("on_beat: an unchanged candidate passes this margin in only")
-
-
-def test_a_large_gate_is_warned_of_its_floor_alone_and_the_seed_decides_every_digit():
-    large = gate(list(range(12)))
-    found = operating_characteristics(large, 100, pairwise, seed=5, gates=2_000)
-    assert [warning.split(":")[0] for warning in found.warnings] == ["ran_on"]
-    assert found.voice.k == 12
-    assert operating_characteristics(large, 100, pairwise, seed=5, gates=2_000).digest() == found.digest()
-    assert operating_characteristics(large, 100, pairwise, seed=6, gates=2_000).digest() != found.digest()
+def test_the_chance_of_a_floor_of_zero_is_the_published_one():
+    # One arm of three seeds, 50 prompts at 2 % or 100 at 1 %: P(range = 0) = 10.6 % each; both arms: its square.
+    assert np.sqrt(zero_floor(50, 3, 0.02).chance) == pytest.approx(0.106, abs=0.0005)
+    assert np.sqrt(zero_floor(100, 3, 0.01).chance) == pytest.approx(0.106, abs=0.0005)
+    assert zero_floor(1, 2, 0.5).chance == pytest.approx(0.25), "two coins agree half the time, in both arms a quarter"
+    assert zero_floor(10, 4, 0.0).chance == 1.0

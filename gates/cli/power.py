@@ -1,0 +1,75 @@
+"""`gates power`: what a gate can prove at its size, and at other sizes, before anything is generated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from gates.cli.output import print_json, tell
+from gates.cli.show import as_json, console, gate_file
+from gates.errors import ExitCode
+from gates.flow.planning import power as power_of
+from gates.spec.operating import OperatingCharacteristics
+from gates.spec.power import RatePower
+
+
+@click.command()
+@gate_file
+@as_json
+def power(gate: Path, json_wanted: bool) -> int:
+    """Say what GATE can prove: its false-pass rate, the smallest move it catches, its margins and maximum rates.
+
+    For the gate's own seeds and for 2 to 10, so that their number can be chosen. Reads the gate and its beats alone.
+    """
+    read, found = power_of(gate)
+    if json_wanted:
+        print_json({"gate": read.name, "sha256": read.digest(), **found.as_json()})
+        return ExitCode.PASS
+    tell(
+        f"gate {read.name}, {found.voice.k} seeds: how often {read.voice.floor} passes a candidate that moved nothing, the "
+        "smallest move, in units of the seeds' sd, that passes with probability 0.8, and what memorisation can prove"
+    )
+    console().print(_by_seeds(found))
+    print_noise(found)
+    for axis, powers in found.damage.items():
+        rates = ", ".join(f"{row.passes:.0%} at a base rate of {row.rate:g}" for row in powers)
+        tell(f"{axis}: an unchanged candidate passes its margin in {rates}")
+    for axis, zeros in found.zero_floors.items():
+        rates = ", ".join(f"{row.chance:.1%} at a rate of {row.rate:g}" for row in zeros)
+        tell(f"{axis}: its floor is 0 in {rates}")
+    for warning in found.warnings:
+        tell(f"note: {warning}")
+    tell(found.signature)
+    return ExitCode.PASS
+
+
+def print_noise(found: OperatingCharacteristics) -> None:
+    """The rule's true level when candidate and base vary unequally."""
+    rates = ", ".join(f"{row.false_pass:.2%} at {row.sd_ratio:g}" for row in found.unequal_noise)
+    tell(f"voice, false passes where the candidate's sd is not the base's but times: {rates}")
+
+
+def _by_seeds(found: OperatingCharacteristics) -> Table:
+    """One row a number of seeds; the gate's own is marked."""
+    table = Table(expand=False)
+    for name in ("seeds", "false passes", "move caught (0.8)"):
+        table.add_column(name, justify="right")
+    rates = {row.k: rate for row, rate in zip(found.voice_by_seeds, found.memorisation_by_seeds, strict=False)}
+    if rates:
+        for name in ("texts", "hits that pass", "limit at 0 hits"):
+            table.add_column(name, justify="right")
+        if found.memorisation is not None:
+            rates[found.voice.k] = found.memorisation
+    for row in sorted({found.voice, *found.voice_by_seeds}, key=lambda row: row.k):
+        own = "→ " if row.k == found.voice.k else ""
+        passes = f"{row.false_pass:.2%} ± {row.false_pass_error:.2%}"
+        table.add_row(f"{own}{row.k}", passes, f"{row.shift_80:.2f}", *_rate(rates.get(row.k)))
+    return table
+
+
+def _rate(rate: RatePower | None) -> tuple[str, ...]:
+    if rate is None:
+        return ()
+    return str(rate.n), "none" if rate.most_hits is None else str(rate.most_hits), f"{rate.upper_at_zero:.3f}"
