@@ -16,7 +16,7 @@ test: .venv-dev/ready
 	.venv-dev/bin/python -m pytest
 
 test-external: .venv-dev/ready
-	.venv-dev/bin/python -m pytest -m external
+	.venv-dev/bin/python -m pytest -m external --timeout 900
 
 test-long: .venv-dev/ready
 	.venv-dev/bin/python -m pytest -m long --timeout 3600

@@ -13,9 +13,12 @@ _SHORT = {
     "power": "Say what a gate can prove at its size, and with 2 to 10 seeds.",
     "seal": "Pre-register a gate: bind everything it rests on and enter it in the ledger.",
     "run": "Run a sealed gate: generate, measure, judge; continues an interrupted run.",
+    "compare": "Compare two arms of a finished run; the choice is a preference, never evidence.",
+    "judge": "Judge a table of per-seed values, for results of which only numbers are left.",
     "schema": "Print the JSON schema of gate files or of a record.",
     "corpora": "List, fetch and show the texts that gates rest on.",
     "seat": "Serve the embedded seat.",
+    "verify": "Derive a record again: ledger, seals, measurements, verdicts, reports.",
     "demo": "Run the demonstration gate on a real language model with two adapters.",
 }
 

@@ -6,7 +6,7 @@ gate → seal → generations → measurements → verdict → report; the stage
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -24,7 +24,7 @@ from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
 from gates.record.seal import Seal, SealOnDisk, differences, latest_seal, refuse_changes, write_seal
 from gates.record.store import RunStore, Session, finished_files, gate_lock, open_run, runs
-from gates.records import Record, canonical
+from gates.records import Record
 from gates.report.markdown import markdown
 from gates.seat.canary import check_adapters
 from gates.seat.generate import Run, Task, generate, plan
@@ -72,7 +72,7 @@ def check(path: Path, world: World) -> Checked:
         missing=tuple(findings.missing),
         warnings=(*findings.warnings, *(operating.warnings if operating else ())),
         letters_lost=lost_letters(inputs) if inputs else {},
-        requests=len(inputs.beats) * len(gate.sampling.seeds) * len(gate.arms.all()) if inputs else 0,
+        requests=len(inputs.shown) * len(gate.sampling.seeds) * len(gate.arms.all()) if inputs else 0,
         operating=operating,
     )
 
@@ -110,6 +110,8 @@ def run(path: Path, world: World, *, again: bool = False) -> Finished:
     inputs = load_inputs(path, world.cache)
     sealed = latest_seal(inputs.prereg, inputs.gate.name)
     refuse_changes(sealed, bind(inputs, sealed.seal.binding.seat, _sealed_cards(sealed)))
+    # From here on the sealed gate, not the file: its keys stand in one order whatever the order in the file.
+    inputs = replace(inputs, gate=sealed.seal.gate)
     ledger = Ledger(inputs.prereg)
     with gate_lock(inputs.reports, inputs.gate.name):
         before = [r for r in runs(ledger, inputs.gate.name) if said(r[0], "seal", str) == sealed.sha256]
@@ -119,9 +121,9 @@ def run(path: Path, world: World, *, again: bool = False) -> Finished:
         _generate(inputs, sealed, store, world)
         measurements = measure(inputs, sealed.sha256, store.generations(sealed.sha256), store.generations_sha256())
         verdict = judge(inputs.gate, measurements)
-        store.write("measurements.json", canonical(measurements.as_json()))
-        store.write("verdict.json", canonical(verdict.as_json()))
-        store.write("report.md", markdown(sealed, store.number, measurements, verdict).encode())
+        measurements = store.write("measurements.json", measurements)
+        verdict = store.write("verdict.json", verdict)
+        store.write_report(markdown(sealed, store.number, measurements, verdict))
         entry = ledger.append("verdict", inputs.gate.name, _outcome(store, verdict), world.stamp())
         return _finished(inputs, sealed, ledger, entry)
 
@@ -143,7 +145,7 @@ async def _identity(inputs: Inputs, seat: OpenSeat) -> SeatIdentity:
 def _generate(inputs: Inputs, sealed: SealOnDisk, store: RunStore, world: World) -> None:
     """Generate what this run still lacks; nothing is asked of the seat when nothing is left."""
     done = store.resume(sealed.sha256)
-    tasks = [t for t in plan(inputs.gate, len(inputs.beats), sealed.seal.order_seed) if tuple(t) not in done]
+    tasks = [t for t in plan(inputs.gate, len(inputs.shown), sealed.seal.order_seed) if tuple(t) not in done]
     if not tasks:
         return
     if done:
@@ -182,7 +184,7 @@ async def _answer(
             )
         )
         pace = Pace(seat.concurrency, seat.attempts, world.chance, world.now)
-        shared = Run(inputs.gate, inputs.beats, sealed.sha256, seat.label, salt)
+        shared = Run(inputs.gate, inputs.beats, sealed.sha256, seat.label, salt, inputs.probe)
         await generate(tasks, client, store.add, shared, pace, world.watch)
 
 

@@ -129,7 +129,8 @@ class Ledger:
         if len(stored) < head.records or heads(stored[: head.records]) != head.head:
             cut = " (its last line is unfinished)" if torn else ""
             raise self._broken(
-                f"{self.path}: the head file knows {head.records} records and another end; here are {len(stored)}{cut}"
+                f"{self.head_path} knows {head.records} records and another end than {self.path}, "
+                f"which holds {len(stored)}{cut}"
             )
 
     def _head_bytes(self) -> bytes:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import Field, JsonValue
 
@@ -21,6 +21,8 @@ from gates.record.body import said
 from gates.record.files import append_line, cut_torn_line, locked, write_once
 from gates.record.ledger import Ledger, Stamp, Stored
 from gates.records import Generation, Record, Sha256, canonical, sha256
+
+R = TypeVar("R", bound=Record)
 
 
 class Session(Record):
@@ -84,9 +86,15 @@ class RunStore:
         """SHA-256 of generations.jsonl as stored."""
         return sha256(self.generations_path.read_bytes())
 
-    def write(self, name: Literal["measurements.json", "verdict.json", "report.md"], data: bytes) -> None:
-        """Write one of the run's results, once."""
+    def write(self, name: Literal["measurements.json", "verdict.json"], record: R) -> R:
+        """Write one of the run's results, once; returns it as it will be read back, keys in canonical order."""
+        data = canonical(record.as_json())
         write_once(self.folder / name, data)
+        return type(record).parse(data, where=str(self.folder / name))
+
+    def write_report(self, text: str) -> None:
+        """Write report.md, once."""
+        write_once(self.folder / "report.md", text.encode())
 
 
 def gate_lock(reports: Path, gate: str) -> AbstractContextManager[None]:

@@ -56,11 +56,15 @@ def cache(root: Path) -> Path:
 @pytest.fixture
 def workspace(tmp_path: Path, root: Path, cache: Path) -> Path:
     """A workspace of its own with manifests, beats and adapters."""
-    (tmp_path / "corpora").mkdir()
+    return new_workspace(tmp_path, root)
+
+
+def new_workspace(folder: Path, root: Path) -> Path:
+    (folder / "corpora").mkdir()
     for name in CORPORA:
-        shutil.copy(root / "corpora" / f"{name}.yaml", tmp_path / "corpora")
-    shutil.copytree(root / "prereg" / "demo", tmp_path / "prereg" / "demo")
-    return tmp_path
+        shutil.copy(root / "corpora" / f"{name}.yaml", folder / "corpora")
+    shutil.copytree(root / "prereg" / "demo", folder / "prereg" / "demo")
+    return folder
 
 
 def write_gate(workspace: Path, seat: str = "embedded") -> Path:
@@ -92,6 +96,27 @@ def gates(*arguments: object) -> Ended:
 
 def lines(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+class Ran(NamedTuple):
+    """A workspace whose gate was checked, sealed and run on the embedded seat, and what each command left."""
+
+    workspace: Path
+    gate: Path
+    unsealed: Ended
+    checked: Ended
+    sealed: Ended
+    run: Ended
+
+
+@pytest.fixture(scope="session")
+def ran(tmp_path_factory: pytest.TempPathFactory, root: Path, cache: Path) -> Ran:
+    workspace = new_workspace(tmp_path_factory.mktemp("ran"), root)
+    gate = write_gate(workspace)
+    unsealed = gates("run", gate)
+    checked = gates("check", gate, "--json")
+    sealed = gates("seal", gate, "--by", "tester", "--json")
+    return Ran(workspace, gate, unsealed, checked, sealed, gates("run", gate, "--json"))
 
 
 @pytest.fixture(scope="session")

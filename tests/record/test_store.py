@@ -12,10 +12,11 @@ from gates.errors import RecordError, TamperedError
 from gates.record.files import append_line
 from gates.record.ledger import Ledger, Stamp
 from gates.record.store import RunStore, Session, finished_files, gate_lock, open_run, runs
-from gates.records import Generation, canonical, sha256
+from gates.records import Generation, Usage, canonical, sha256
 from tests.judge.arms import HASH
 
 OTHER = "cd" * 32
+ONE, TWO = (Usage(prompt_tokens=1, completion_tokens=tokens) for tokens in (1, 2))
 STAMP = Stamp("2026-01-01T00:00:00+00:00", "somebody")
 
 
@@ -89,7 +90,7 @@ def test_an_append_that_failed_half_way_spoils_no_other(tmp_path: Path) -> None:
         (canonical(generation(0).as_json()), r"generations\.jsonl:2: \('base', 0, 1\) is recorded twice"),
         (canonical(generation(1, seal=OTHER).as_json()), f"jsonl:2: it belongs to seal {OTHER}, this run to {HASH}"),
         (b"", r"jsonl:2: not a record of this version"),
-        (b"[]", r"jsonl:2: not a record of this version"),
+        (canonical(TWO.as_json()), r"jsonl:2: not a record of this version"),
         (b"\xff\x00", r"jsonl:2: not a record of this version"),
         (b"[" * 100_000, r"jsonl:2: not a record of this version"),
         (canonical(generation(1).as_json() | {"more": 1}), r"jsonl:2: .*: more: Extra inputs are not permitted"),
@@ -116,10 +117,10 @@ def test_sessions_are_appended(tmp_path: Path) -> None:
 
 def test_results_are_written_once(tmp_path: Path) -> None:
     made = store(tmp_path)
-    made.write("verdict.json", b"one")
-    made.write("verdict.json", b"one")
+    assert made.write("verdict.json", ONE) == ONE
+    assert made.write("verdict.json", ONE) == ONE
     with pytest.raises(RecordError, match=r"007/verdict\.json: a record is written once"):
-        made.write("verdict.json", b"two")
+        made.write("verdict.json", TWO)
 
 
 def test_an_unfinished_run_goes_on_and_a_finished_one_makes_room_for_the_next(tmp_path: Path) -> None:
@@ -150,13 +151,13 @@ def test_a_run_without_a_number_is_tampered(tmp_path: Path, kind: str, number: o
 
 def finished(tmp_path: Path):
     made = store(tmp_path, generation())
-    made.write("measurements.json", b"{}")
-    made.write("verdict.json", b"[]")
+    made.write("measurements.json", ONE)
+    made.write("verdict.json", TWO)
     body = {
         "run": 7,
         "generations_sha256": made.generations_sha256(),
-        "measurements_sha256": sha256(b"{}"),
-        "verdict_sha256": sha256(b"[]"),
+        "measurements_sha256": ONE.digest(),
+        "verdict_sha256": TWO.digest(),
     }
     return made, Ledger(tmp_path / "prereg").append("verdict", "demo", body, STAMP)
 
@@ -165,8 +166,8 @@ def test_a_finished_run_is_what_the_ledger_holds(tmp_path: Path) -> None:
     made, verdict = finished(tmp_path)
     assert finished_files(made, verdict) == {
         "generations.jsonl": canonical(generation().as_json()) + b"\n",
-        "measurements.json": b"{}",
-        "verdict.json": b"[]",
+        "measurements.json": canonical(ONE.as_json()),
+        "verdict.json": canonical(TWO.as_json()),
     }
 
 

@@ -1,0 +1,177 @@
+"""Deriving a record again: ledger, seals, and every finished run from its generations to its verdict.
+
+What does not hold is a break; what could not be derived here (a text that the cache lacks, say) is named as such and
+never counted as verified.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from gates.errors import ExitCode, GatesError, TamperedError
+from gates.flow.binding import bind
+from gates.flow.inputs import Findings, Inputs, examine
+from gates.flow.measuring import measure
+from gates.judge.verdict import Verdict, judge
+from gates.measure.figures import Measurements
+from gates.record.anchor import committed_breaks
+from gates.record.body import said
+from gates.record.ledger import Ledger, Stored
+from gates.record.seal import SealOnDisk, differences, read_seal
+from gates.record.store import RunStore, finished_files, runs
+from gates.records import Record, canonical
+from gates.report.markdown import markdown
+
+TOLERANCE = 1e-9
+"""Figures derived again on another machine may differ by this much, relative or absolute; counts may not differ."""
+
+
+class Verified(Record):
+    """What a verification found: `breaks` do not hold, `not_derived` could not be checked, `anchor` says what was used
+    against a cut tail and what that cannot catch.
+    """
+
+    records: int
+    seals: int
+    runs: int
+    breaks: tuple[str, ...]
+    not_derived: tuple[str, ...]
+    anchor: str
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """TAMPERED with a break, INCONCLUSIVE when something was not derived again, else PASS."""
+        if self.breaks:
+            return ExitCode.TAMPERED
+        return ExitCode.INCONCLUSIVE if self.not_derived else ExitCode.PASS
+
+
+@dataclass
+class _Notes:
+    breaks: list[str] = field(default_factory=list)
+    not_derived: list[str] = field(default_factory=list)
+
+    def guard(self, step: Callable[[], None]) -> None:
+        """Run a step; a hash that does not hold is a break, anything else that stops it is not derived."""
+        try:
+            step()
+        except TamperedError as error:
+            self.breaks.append(error.message)
+        except GatesError as error:
+            self.not_derived.append(error.message)
+
+
+def verify(workspace: Path, cache: Path) -> Verified:
+    """Derive again everything the ledger of a workspace names."""
+    prereg, reports = workspace / "prereg", workspace / "reports"
+    ledger, notes = Ledger(prereg), _Notes()
+    entries: tuple[Stored, ...] = ()
+    try:
+        entries = ledger.entries()
+    except GatesError as error:
+        notes.breaks.append(error.message)
+    seals = [stored for stored in entries if stored.entry.kind == "seal"]
+    for stored in seals:
+        notes.guard(lambda stored=stored: _check_seal(_seal(prereg, stored), stored))  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+    finished = [run for gate in dict.fromkeys(s.entry.gate for s in entries) for run in runs(ledger, gate)]
+    for started, ended in finished:
+        if ended is None:
+            notes.not_derived.append(f"run {said(started, 'run', int)} of {started.entry.gate} is not finished")
+            continue
+        sealed = next((s for s in seals if s.entry.body.get("seal") == started.entry.body.get("seal")), None)
+        if sealed is None:
+            notes.breaks.append(f"run {said(started, 'run', int)} of {started.entry.gate} names no seal of this ledger")
+            continue
+        notes.guard(
+            lambda sealed=sealed, ended=ended: _check_run((workspace, cache, reports), sealed, ended, notes)  # type: ignore[misc]  # as above
+        )
+    anchor, cut = committed_breaks(workspace, ledger.path, [stored.sha256 for stored in entries])
+    return Verified(
+        records=len(entries),
+        seals=len(seals),
+        runs=len(finished),
+        breaks=(*notes.breaks, *cut),
+        not_derived=tuple(notes.not_derived),
+        anchor=anchor,
+    )
+
+
+def _seal(prereg: Path, stored: Stored) -> SealOnDisk:
+    return read_seal(prereg, said(stored, "seal", str), said(stored, "file", str))
+
+
+def _check_seal(sealed: SealOnDisk, stored: Stored) -> None:
+    gate = sealed.seal.gate
+    if not gate.digest() == sealed.seal.binding.gate == said(stored, "gate_sha256", str):
+        raise TamperedError(f"{sealed.path}: the gate in it is not the gate that it and the ledger name by hash")
+    if gate.name != stored.entry.gate:
+        raise TamperedError(f"{sealed.path}: it seals {gate.name}, the ledger says {stored.entry.gate}")
+
+
+def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, notes: _Notes) -> None:
+    """Derive one finished run again: verdict from measurements, report from both, measurements from generations."""
+    workspace, cache, reports = places
+    sealed = _seal(workspace / "prereg", seal)
+    store = RunStore(reports, ended.entry.gate, said(ended, "run", int))
+    files = finished_files(store, ended)
+    measurements = Measurements.parse(files["measurements.json"], where=str(store.folder / "measurements.json"))
+    verdict = Verdict.parse(files["verdict.json"], where=str(store.folder / "verdict.json"))
+    for name, record in (("measurements.json", measurements), ("verdict.json", verdict)):
+        if canonical(json.loads(files[name])) != files[name] or record.as_json()["seal"] != sealed.sha256:
+            raise TamperedError(f"{store.folder / name}: not canonical, or of another seal")
+    again = judge(sealed.seal.gate, measurements)
+    _same(store.folder / "verdict.json", verdict.as_json(), again.as_json())
+    report = store.folder / "report.md"
+    if not report.is_file() or report.read_text("utf-8") != markdown(sealed, store.number, measurements, verdict):
+        notes.breaks.append(f"{report}: not the report of these measurements and this verdict")
+    inputs = _inputs(workspace, cache, sealed)
+    if isinstance(inputs, str):
+        notes.not_derived.append(f"{store.folder / 'measurements.json'}: {inputs}")
+        return
+    derived = measure(inputs, sealed.sha256, store.generations(sealed.sha256), store.generations_sha256())
+    _same(store.folder / "measurements.json", measurements.as_json(), derived.as_json())
+
+
+def _inputs(workspace: Path, cache: Path, sealed: SealOnDisk) -> Inputs | str:
+    """The sealed gate's inputs as they are now, or the reason why they are not the sealed ones."""
+    findings = Findings()
+    gate = sealed.seal.gate
+    inputs = examine(workspace / sealed.seal.gate_file, cache, gate, findings)
+    if inputs is None:
+        return "not derived again: " + "; ".join(sentence.replace("\n", " ") for sentence in findings.missing)
+    then, now = sealed.seal.binding.as_json(), bind(inputs, sealed.seal.binding.seat, {}).as_json()
+    parts = ("texts", "prompts", "frame", "signatures")
+    changed = differences({part: then[part] for part in parts}, {part: now[part] for part in parts})
+    return f"not derived again, its inputs have changed: {'; '.join(changed)}" if changed else inputs
+
+
+def _same(path: Path, stored: JsonValue, derived: JsonValue) -> None:
+    different = unlike(stored, derived)
+    if different:
+        raise TamperedError(f"{path}: derived again it differs: {'; '.join(different[:5])}")
+
+
+def unlike(stored: JsonValue, derived: JsonValue, path: str = "") -> list[str]:
+    """Where two JSON values differ by more than the tolerance of derived figures."""
+    if isinstance(stored, dict) and isinstance(derived, dict):
+        keys = sorted(stored.keys() | derived.keys())
+        return [d for key in keys for d in unlike(stored.get(key), derived.get(key), f"{path}.{key}".lstrip("."))]
+    if isinstance(stored, list) and isinstance(derived, list) and len(stored) == len(derived):
+        return [
+            d for place, pair in enumerate(zip(stored, derived, strict=True)) for d in unlike(*pair, f"{path}[{place}]")
+        ]
+    numbers = [value for value in (stored, derived) if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) == 2 and float in map(type, numbers):
+        close = math.isclose(numbers[0], numbers[1], rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        return [] if close else [f"{path}: stored {stored}, derived {derived}"]
+    # A hash over figures that differ in their last digit differs as a whole: the figures themselves are compared.
+    if path.endswith("measurements_sha256"):
+        return []
+    same = stored == derived and isinstance(stored, bool) == isinstance(derived, bool)
+    return [] if same else [f"{path}: stored {stored}, derived {derived}"]

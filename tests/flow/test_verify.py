@@ -1,0 +1,122 @@
+"""`gates verify` on a finished run: everything is derived again, and every change is found and named."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gates.flow.verifying import unlike
+from gates.record.ledger import Ledger, Stamp
+from gates.records import canonical, sha256
+from tests.flow.conftest import Ran, gates
+
+
+@pytest.fixture
+def copy(ran: Ran, tmp_path: Path) -> Path:
+    """A copy of the finished workspace, to be spoilt."""
+    return Path(shutil.copytree(ran.workspace, tmp_path / "copy"))
+
+
+def verified(workspace: Path) -> tuple[int, dict]:
+    ended = gates("verify", workspace, "--json")
+    return ended.returncode, json.loads(ended.stdout)
+
+
+def test_an_untouched_record_is_derived_again(copy: Path) -> None:
+    status, found = verified(copy)
+    assert found["breaks"] == []
+    assert found["not_derived"] == []
+    assert status == 0
+    assert found["runs"] == 1
+    assert "the head file alone" in found["anchor"]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "prereg/ledger.jsonl",
+        "prereg/ledger.head",
+        "prereg/seals/*.json",
+        "reports/small/001/generations.jsonl",
+        "reports/small/001/measurements.json",
+        "reports/small/001/verdict.json",
+        "reports/small/001/report.md",
+    ],
+)
+def test_a_changed_byte_is_found_and_its_file_named(copy: Path, file: str) -> None:
+    path = next(copy.glob(file))
+    good = path.read_bytes()
+    for place in random.Random(7).sample(range(len(good)), 4):
+        path.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        status, found = verified(copy)
+        assert status == 5, (place, good[max(0, place - 20) : place + 20], found)
+        assert any(path.name in sentence for sentence in found["breaks"])
+
+
+def test_a_verdict_that_was_rewritten_with_its_ledger_is_found(copy: Path) -> None:
+    """A forger who rebuilds the whole chain still has to make the figures follow from the generations."""
+    prereg, folder = copy / "prereg", copy / "reports" / "small" / "001"
+    forged = json.loads((folder / "verdict.json").read_bytes())
+    forged["candidates"]["e12"]["outcome"] = "PASS" if forged["candidates"]["e12"]["outcome"] != "PASS" else "FAIL"
+    data = canonical(forged)
+    (folder / "verdict.json").write_bytes(data)
+    entries = Ledger(prereg).entries()
+    for name in ("ledger.jsonl", "ledger.head"):
+        (prereg / name).unlink()
+    for stored in entries:
+        body = dict(stored.entry.body)
+        if stored.entry.kind == "verdict":
+            body["verdict_sha256"] = sha256(data)
+        Ledger(prereg).append(stored.entry.kind, stored.entry.gate, body, Stamp(stored.entry.at, stored.entry.by))
+    status, found = verified(copy)
+    assert status == 5
+    assert any("verdict.json: derived again it differs: candidates.e12.outcome" in said for said in found["breaks"])
+
+
+def test_a_text_that_is_not_there_is_named_not_rederived(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATES_CACHE", str(tmp_path / "empty"))
+    status, found = verified(copy)
+    assert status == 3
+    assert found["breaks"] == []
+    assert "measurements.json: not derived again: corpus bronte" in found["not_derived"][0]
+
+
+def test_a_changed_prompt_file_is_named_not_rederived(copy: Path) -> None:
+    beats = copy / "prereg" / "demo" / "beats.txt"
+    beats.write_text(beats.read_text("utf-8").replace("Two sisters", "Three sisters"), "utf-8")
+    status, found = verified(copy)
+    assert status == 3
+    assert "its inputs have changed: prompts: sealed" in found["not_derived"][0]
+
+
+def test_git_remembers_a_cut_tail(copy: Path) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-C", str(copy), "-c", "user.name=t", "-c", "user.email=t@t", *words], check=True)
+
+    git("init", "-q")
+    git("add", "prereg")
+    git("commit", "-qm", "records")
+    prereg = copy / "prereg"
+    first = Ledger(prereg).entries()[0].entry
+    for name in ("ledger.jsonl", "ledger.head"):
+        (prereg / name).unlink()
+    Ledger(prereg).append(first.kind, first.gate, dict(first.body), Stamp(first.at, first.by))
+    status, found = verified(copy)
+    assert status == 5
+    assert "git's last commit" in found["anchor"]
+    assert sum("is in the last commit and no longer in the ledger" in sentence for sentence in found["breaks"]) == 2
+
+
+def test_counts_must_be_equal_and_figures_within_the_tolerance() -> None:
+    assert unlike({"a": [1, 0.5]}, {"a": [1, 0.5 + 1e-12]}) == []
+    assert unlike({"a": [1, 0.5]}, {"a": [2, 0.5]}) == ["a[0]: stored 1, derived 2"]
+    assert unlike({"a": 0.5}, {"a": 0.5001}) == ["a: stored 0.5, derived 0.5001"]
+    assert unlike({"a": True}, {"a": 1.0}) == ["a: stored True, derived 1.0"]
+    assert unlike({"a": [1]}, {"a": [1, 2]}) == ["a: stored [1], derived [1, 2]"]
