@@ -17,13 +17,14 @@ import numpy.typing as npt
 from gates.errors import UsageError
 from gates.measure.figures import Source
 
-_Ids = npt.NDArray[np.int32]
-_Places = npt.NDArray[np.intp]
+Ids = npt.NDArray[np.int32]
+Places = npt.NDArray[np.intp]
 _Flags = npt.NDArray[np.bool_]
 _Hashes = npt.NDArray[np.uint64]
 
-_SOURCE_BORDER = 0
-_UNKNOWN = -1  # a word no source holds, and the border of a text: equal to no source id, so no run passes it
+SOURCE_BORDER = 0
+TEXT_BORDER = -2
+_UNKNOWN = -1  # a word no source holds; like a text's border it equals no source id, so that no exact run passes it
 _PAIRS_AT_ONCE = 1 << 20
 
 
@@ -56,7 +57,7 @@ class NgramIndex:
         self.n = n
         self._files: list[str] = []
         self._vocabulary: dict[str, int] = {}
-        self._ids, self._begins = _join(self._numbered(documents), _SOURCE_BORDER)
+        self._ids, self._begins = join(self._numbered(documents), SOURCE_BORDER)
         places = np.flatnonzero(_whole(self._ids, n))
         hashes = _hashes(self._ids, n)[places]
         order = np.argsort(hashes)
@@ -73,20 +74,26 @@ class NgramIndex:
         `prompts` are as many as the texts, or none: an n-gram of a text that its own prompt holds is no match and
         breaks runs, so that a run holds no n-gram of the prompt.
         """
-        ids, begins = _join((self._known(text) for text in texts), _UNKNOWN)
-        at = np.flatnonzero(_whole(ids, self.n))
-        hashes = _hashes(ids, self.n)[at]
-        low = np.searchsorted(self._hashes, hashes, side="left")
-        counts = np.searchsorted(self._hashes, hashes, side="right") - low
+        ids, begins = join((self._known(text) for text in texts), TEXT_BORDER)
+        at, low, counts = self._looked_up(ids)
         barred = np.zeros(ids.size, dtype=np.bool_)
         if len(prompts):
-            barred = self._barred(ids, np.split(at[counts > 0], np.searchsorted(at[counts > 0], begins[1:])), prompts)
-        open_ = (counts > 0) & ~barred[at]
+            barred = self._barred(ids, np.split(at, np.searchsorted(at, begins[1:])), prompts)
+        open_ = ~barred[at]
         runs = [
             self._runs(ids, barred, text_at, source_at)
             for text_at, source_at in self._pairs(at[open_], low[open_], counts[open_])
         ]
         return self._grouped(begins, runs)
+
+    def _looked_up(self, ids: Ids) -> tuple[Places, Places, Places]:
+        """Where an n-gram begins whose hash the sources know, the first of its hashes there, and how many it has."""
+        at = np.flatnonzero(_whole(ids, self.n))
+        hashes = _hashes(ids, self.n)[at]
+        low = np.searchsorted(self._hashes, hashes, side="left")
+        counts = np.searchsorted(self._hashes, hashes, side="right") - low
+        known = counts > 0
+        return at[known], low[known], counts[known]
 
     def _numbered(self, documents: Iterable[tuple[str, Sequence[str]]]) -> Iterator[list[int]]:
         number = self._vocabulary.setdefault
@@ -98,7 +105,7 @@ class NgramIndex:
         number = self._vocabulary.get
         return [number(word, _UNKNOWN) for word in words]
 
-    def _barred(self, ids: _Ids, places: Sequence[_Places], prompts: Sequence[Sequence[str]]) -> _Flags:
+    def _barred(self, ids: Ids, places: Sequence[Places], prompts: Sequence[Sequence[str]]) -> _Flags:
         """Which of the `places`, given text by text, begin an n-gram of the text's own prompt."""
         barred = np.zeros(ids.size, dtype=np.bool_)
         for prompt, own in zip(prompts, places, strict=True):
@@ -109,7 +116,7 @@ class NgramIndex:
             barred[[place for place in own.tolist() if ids[place : place + self.n].tobytes() in grams]] = True
         return barred
 
-    def _pairs(self, at: _Places, low: _Places, counts: _Places) -> Iterator[tuple[_Places, _Places]]:
+    def _pairs(self, at: Places, low: Places, counts: Places) -> Iterator[tuple[Places, Places]]:
         """Text and source places of equal hash, in blocks, so that much repeated n-grams need no more memory."""
         ends = np.cumsum(counts)
         first = 0
@@ -121,7 +128,7 @@ class NgramIndex:
             yield np.repeat(at[first:last], block), self._places[np.repeat(low[first:last], block) + within]
             first = last
 
-    def _runs(self, ids: _Ids, barred: _Flags, text_at: _Places, source_at: _Places) -> npt.NDArray[np.intp]:
+    def _runs(self, ids: Ids, barred: _Flags, text_at: Places, source_at: Places) -> npt.NDArray[np.intp]:
         """(R, 3): text place, length and source place of every run that begins at one of the pairs."""
         source = self._ids
         begins = barred[text_at - 1] | (ids[text_at - 1] != source[source_at - 1])
@@ -139,22 +146,25 @@ class NgramIndex:
             lengths[growing] += 1
         return np.stack([text_at, lengths, source_at], axis=1)
 
-    def _grouped(self, begins: _Places, runs: Sequence[npt.NDArray[np.intp]]) -> list[Match]:
+    def _grouped(self, begins: Places, runs: Sequence[npt.NDArray[np.intp]]) -> list[Match]:
         found = np.concatenate([np.empty((0, 3), dtype=np.intp), *runs])
         found = found[np.lexsort((found[:, 2], found[:, 1], found[:, 0]))]
         texts = np.searchsorted(begins, found[:, 0], side="right") - 1
-        files = np.searchsorted(self._begins, found[:, 2], side="right") - 1
-        starts = found[:, 0] - begins[texts]
-        offsets = found[:, 2] - self._begins[files]
-        columns = (texts, starts, found[:, 1], files, offsets)
+        columns = (texts, found[:, 0] - begins[texts], found[:, 1], found[:, 2])
         rows = zip(*(column.tolist() for column in columns), strict=True)
         return [
-            Match(text, start, length, tuple(Source(file=self._files[file], start=at) for *_, file, at in places))
+            Match(text, start, length, self._sources([place for *_, place in places]))
             for (text, start, length), places in groupby(rows, key=itemgetter(0, 1, 2))
         ]
 
+    def _sources(self, places: Sequence[int]) -> tuple[Source, ...]:
+        """Where places of the joined sources stand in their files."""
+        files = np.searchsorted(self._begins, places, side="right") - 1
+        pairs = zip(files.tolist(), places, strict=True)
+        return tuple(Source(file=self._files[file], start=place - int(self._begins[file])) for file, place in pairs)
 
-def _join(pieces: Iterable[Sequence[int]], border: int) -> tuple[_Ids, _Places]:
+
+def join(pieces: Iterable[Sequence[int]], border: int) -> tuple[Ids, Places]:
     """All pieces in one array, with a border before the first and after each; and where each piece begins."""
     edge = np.array([border], dtype=np.int32)
     parts = [edge]
@@ -167,14 +177,14 @@ def _join(pieces: Iterable[Sequence[int]], border: int) -> tuple[_Ids, _Places]:
     return np.concatenate(parts), np.array(begins, dtype=np.intp)
 
 
-def _whole(ids: _Ids, n: int) -> _Flags:
+def _whole(ids: Ids, n: int) -> _Flags:
     """Which windows of n ids hold neither a border nor an unknown word."""
     breaks = np.concatenate([[0], np.cumsum(ids <= 0)])
     whole: _Flags = breaks[n:] == breaks[:-n]
     return whole
 
 
-def _hashes(ids: _Ids, n: int) -> _Hashes:
+def _hashes(ids: Ids, n: int) -> _Hashes:
     """A 64-bit hash of every window of n ids: scattered ids as digits of a number modulo 2^64."""
     scattered = ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     scattered ^= scattered >> np.uint64(32)
