@@ -28,8 +28,8 @@ def power(gate: Path, json_wanted: bool) -> int:
         print_json({"gate": read.name, "sha256": read.digest(), **found.as_json()})
         return ExitCode.PASS
     tell(
-        f"gate {read.name}, {found.voice.k} seeds: how often {read.voice.floor} passes a candidate that moved nothing, the "
-        "smallest move, in units of the seeds' sd, that passes with probability 0.8, and what memorisation can prove"
+        f"gate {read.name}, {found.voice.k} seeds: how often {read.voice.floor} passes a candidate that moved nothing; "
+        "the smallest move, in units of the seeds' sd, that passes with probability 0.8; what memorisation can prove"
     )
     console().print(_by_seeds(found))
     print_noise(found)
