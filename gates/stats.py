@@ -94,7 +94,8 @@ def paired_change(
 
     A bootstrap over prompts; Newcombe's paired limits over the P x S pairs instead where a rate is 0 or 1, where
     every prompt changes alike (a bootstrap would then have no width) or where there are fewer than FEWEST_PROMPTS
-    prompts. Raises UsageError where Newcombe's limits are needed and the values are not all 0 or 1.
+    prompts. Shares in [0, 1] enter Newcombe's limits as the 0/1 values of their mean and covariance, which vary at
+    least as much: the limits are wider than need be. Raises UsageError for shares on fewer than FEWEST_PROMPTS prompts.
     """
     diff = candidate - base
     low, high = cluster_bootstrap(diff, level, resamples, rng)
@@ -103,9 +104,9 @@ def paired_change(
     newcombe = np.asarray(((rates == 0) | (rates == 1)).any(axis=0) | alike | (base.shape[-2] < FEWEST_PROMPTS))
     if not newcombe.any():
         return ChangeLimits(low, high, newcombe)
-    if not np.isin(base, (0, 1)).all() or not np.isin(candidate, (0, 1)).all():
+    if base.shape[-2] < FEWEST_PROMPTS and not (np.isin(base, (0, 1)).all() and np.isin(candidate, (0, 1)).all()):
         raise UsageError(
-            f"shares on {base.shape[-2]} prompts have no interval here: too few prompts, or no change to resample",
+            f"shares on {base.shape[-2]} prompts have no interval here: too few prompts",
             next_step=f"use at least {FEWEST_PROMPTS} prompts",
         )
     both, first, second, neither = (

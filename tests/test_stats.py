@@ -155,6 +155,16 @@ def test_shares_on_few_prompts_have_no_interval():
         paired_change(np.full((5, 2), 0.25), np.full((5, 2), 0.5), 0.95, 10, rng())
 
 
+def test_shares_without_any_in_the_base_have_limits_wider_than_their_own():
+    """Base silent, 24 prompts x 5: Newcombe's limits hold the true change, and lie outside a normal interval's."""
+    shares = np.where(rng().random((24, 5)) < 0.2, 0.1, 0.0)
+    limits = paired_change(np.zeros((24, 5)), shares, 0.95, 500, rng())
+    half = 1.6449 * shares.std() / np.sqrt(shares.size)
+    assert bool(limits.newcombe)
+    assert limits.low < shares.mean() - half
+    assert limits.high > shares.mean() + half
+
+
 def test_ratio_of_rates_gives_the_limits_that_r_prints():
     # R 4: poisson.test(c(11, 6 + 8 + 7), c(800, 1083 + 1050 + 878)) prints 1.971488 and 0.8584264 4.2772659.
     assert poisson_ratio(11, 800, 21, 3011, TWO_SIDED) == pytest.approx((1.971488, 0.8584264, 4.2772659), abs=5e-7)

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from gates.errors import UsageError
 from gates.flow.inputs import Inputs
 from gates.judge.floors import rule_of
+from gates.measure.damage import Axis
 from gates.record.seal import AdapterIdentity, Binding
 from gates.records import digest
 from gates.seat.identity import SeatIdentity, adapter_files
@@ -32,7 +33,7 @@ def bind(inputs: Inputs, seat: dict[str, JsonValue], cards: Mapping[str, dict[st
         prompts=digest([[_plain(inputs.prompt(arm, beat)) for beat in inputs.beats] for arm in inputs.gate.arms.all()]),
         frame=inputs.frame.digest(),
         adapters={arm: _adapter(inputs, arm, cards) for arm in inputs.adapters},
-        signatures=signatures(inputs.gate),
+        signatures=signatures(inputs.gate, inputs.axes),
         seat=seat,
     )
 
@@ -42,9 +43,9 @@ def cards_of(identity: SeatIdentity) -> dict[str, dict[str, JsonValue]]:
     return {card.name: card.as_json() for card in identity.context.loras}
 
 
-def signatures(gate: Gate) -> dict[str, str]:
-    """Name and version of every measure and rule that the gate uses."""
-    named = {axis: f"{axis}@1" for axis in gate.damage.named()}
+def signatures(gate: Gate, axes: Mapping[str, Axis]) -> dict[str, str]:
+    """Name and version of every measure and rule that the gate uses; of a damage axis, which direction is harm, too."""
+    named = {name: f"{axes[name].signature}|worse:{axes[name].worse}" for name in gate.damage.named()}
     floors = {f"{axis}.floor": rule_of(limit).signature for axis, limit in gate.damage.named().items()}
     memorisation = {"memorisation": gate.memorisation.measure} if gate.memorisation else {}
     return {

@@ -10,6 +10,8 @@ from typing import TypeVar
 
 from gates.corpora.texts import Document, load_split, resolve
 from gates.errors import GatesError, UsageError
+from gates.flow.axes import axes_of
+from gates.measure.damage import AXES, Axis
 from gates.measure.delta import Frame, make_frame
 from gates.spec.load import load_gate
 from gates.spec.prompts import Rendered, read_beats, render
@@ -24,7 +26,7 @@ Texts = tuple[Document, ...]
 
 @dataclass(frozen=True)
 class Inputs:
-    """A gate with its beats, its texts by role, its frame and its adapters' paths, all there and verified."""
+    """A gate with its beats, its texts by role, frame, adapters' paths and damage axes, all there and verified."""
 
     path: Path
     workspace: Path
@@ -37,6 +39,7 @@ class Inputs:
     imposters: Mapping[str, Texts]
     frame: Frame
     adapters: Mapping[str, Path]
+    axes: Mapping[str, Axis] = field(default_factory=lambda: AXES)
 
     @property
     def prereg(self) -> Path:
@@ -81,7 +84,7 @@ def load_inputs(path: Path, cache: Path) -> Inputs:
     gate = load_gate(path)
     findings = Findings()
     inputs = examine(path, cache, gate, findings)
-    if inputs is None:
+    if inputs is None or findings.missing:
         raise UsageError(
             "\n".join([f"{path}: the gate cannot be used yet:", *findings.missing]),
             next_step=f"gates check {path}",
@@ -96,6 +99,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs |
         lambda: read_beats(resolve_inside(workspace, path, gate.prompts.file, field="prompts.file"))
     )
     adapters = _adapters(path, workspace, gate, findings)
+    axes = findings.attempt(lambda: axes_of(gate))
 
     def split(ref: str) -> Texts | None:
         return findings.attempt(lambda: load_split(workspace, cache, ref))
@@ -105,7 +109,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs |
     imposters = {ref: split(ref) for ref in gate.corpora.imposters}
     # Roles are told apart by the manifests, so that a clash shows even while texts are missing.
     findings.attempt(lambda: _check_roles(workspace, gate))
-    if findings.missing or beats is None or train is None or heldout is None:
+    if findings.missing or beats is None or train is None or heldout is None or axes is None:
         return None
     reference = tuple(document for texts in references if texts for document in texts)
     frame = findings.attempt(lambda: frame_of(reference, gate.voice.mfw))
@@ -123,6 +127,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs |
         imposters={ref: texts for ref, texts in imposters.items() if texts},
         frame=frame,
         adapters=adapters,
+        axes=axes,
     )
     _note_size(inputs, findings)
     return inputs
@@ -206,5 +211,8 @@ def _note_size(inputs: Inputs, findings: Findings) -> None:
             f"{len(inputs.beats)} prompts of {gate.sampling.max_tokens} tokens can give at most: a seed that falls "
             "short makes the run INVALID"
         )
-    if len(inputs.beats) < 10 and gate.damage.on_beat is not None:
-        findings.missing.append(f"damage.on_beat needs at least 10 beats, {gate.prompts.file} has {len(inputs.beats)}")
+    findings.missing.extend(
+        f"damage.{name} needs at least {axis.fewest_beats} beats, {gate.prompts.file} has {len(inputs.beats)}"
+        for name, axis in inputs.axes.items()
+        if len(inputs.beats) < axis.fewest_beats
+    )

@@ -7,7 +7,7 @@ from typing import Literal
 
 from gates.errors import TamperedError
 from gates.flow.inputs import Inputs, Texts
-from gates.measure.damage import AXES, Answers
+from gates.measure.damage import Answers, Library, measure_axis
 from gates.measure.figures import (
     ArmMeasurements,
     DamageFigures,
@@ -42,6 +42,7 @@ def measure(inputs: Inputs, seal: str, generations: Iterable[Generation], genera
         {name: [document.text for document in texts] for name, texts in inputs.imposters.items()},
         words_per_seed=inputs.gate.voice.words_per_seed,
     )
+    library = Library(*(tuple(d.text for d in texts) for texts in (inputs.train, inputs.heldout, inputs.reference)))
     counts = {arm: _counts(inputs, arm, grid, yardstick) for arm, grid in grids.items()}
     return Measurements(
         seal=seal,
@@ -53,7 +54,7 @@ def measure(inputs: Inputs, seal: str, generations: Iterable[Generation], genera
                 validity=_validity(inputs, arm, grid),
                 voice=None if arm == "base" else _voice(counts[arm], counts["base"], yardstick),
                 memorisation=None if sources is None else _memorisation(inputs, grid, sources),
-                damage={axis: _damage(inputs, arm, grid, axis) for axis in inputs.gate.damage.named()},
+                damage=_damage(inputs, arm, grid, library),
             )
             for arm, grid in grids.items()
         },
@@ -133,8 +134,15 @@ def _memorisation(inputs: Inputs, grid: Grid, sources: Sources) -> MemorisationF
     )
 
 
-def _damage(inputs: Inputs, arm: str, grid: Grid, axis: str) -> DamageFigures | Unmeasured:
-    rows = _rows(inputs, arm, grid)
+def _damage(inputs: Inputs, arm: str, grid: Grid, library: Library) -> dict[str, DamageFigures | Unmeasured]:
+    axes, rows = inputs.gate.damage.named(), _rows(inputs, arm, grid)
     if rows is None:
-        return Unmeasured(unmeasured="generations are missing")
-    return AXES[axis](Answers(tuple(map(tuple, rows)), inputs.beats, inputs.gate.sampling.max_tokens))
+        return dict.fromkeys(axes, Unmeasured(unmeasured="generations are missing"))
+    answers = Answers(
+        generations=tuple(map(tuple, rows)),
+        beats=inputs.beats,
+        max_tokens=inputs.gate.sampling.max_tokens,
+        prompts=tuple(prompt_text(inputs.prompt(arm, beat)) for beat in inputs.beats),
+        library=library,
+    )
+    return {axis: measure_axis(inputs.axes[axis], answers) for axis in axes}

@@ -20,16 +20,18 @@ from gates.spec.tree import Loc, Tree, read_tree
 R = TypeVar("R", bound=Record)
 
 
-def read_document(path: Path, model: type[R]) -> R:
+def read_document(path: Path, model: type[R], context: Mapping[str, Any] | None = None) -> R:
     """The record that a YAML file holds.
 
-    Values are taken as the file says them, without coercion. Raises InputError with every mistake in the order of the
-    file: what is wrong with the YAML, and what `model` refuses in it.
+    Values are taken as the file says them, without coercion; `context` is what the model's validators may ask for.
+    Raises InputError with every mistake in the order of the file: what is wrong with the YAML, and what `model`
+    refuses in it.
     """
     tree = read_tree(read_text(path), path)
     record: R | None = None
     try:
-        record = model.model_validate_json(json.dumps(tree.value), strict=True, by_alias=True, by_name=False)
+        text = json.dumps(tree.value)
+        record = model.model_validate_json(text, strict=True, context=context, by_alias=True, by_name=False)
     except ValidationError as error:
         _report(tree, model, [_Finding.of(tree, each) for each in error.errors(include_url=False)])
     if record is None or tree.problems:
@@ -96,11 +98,13 @@ def _report(tree: Tree, model: type[Record], findings: list[_Finding]) -> None:
 
 
 def _unexplained(tree: Tree, findings: list[_Finding]) -> list[_Finding]:
-    """The findings that no other problem explains: a value that could not be read, a list with a bad entry."""
+    """The findings that no other problem explains: an unreadable value, a refused key, a list with a bad entry."""
+    refused = {each.path for each in findings if each.kind == "extra_forbidden"}
     around = {unread[:end] for unread in tree.unread for end in range(len(unread) + 1)}
 
     def explained(each: _Finding) -> bool:
-        if any(each.path[:end] in tree.unread for end in range(len(each.path) + 1)):
+        closed = tree.unread if each.kind == "extra_forbidden" else tree.unread | refused
+        if any(each.path[:end] in closed for end in range(len(each.path) + 1)):
             return True
         if each.kind == "too_short" and isinstance(each.value, list | dict):
             return len(each.value) >= int(each.context["min_length"])
@@ -143,7 +147,8 @@ def _describe(tree: Tree, model: type[Record], finding: _Finding, meant: dict[Lo
     if finding.kind == "missing":
         text, rule, suggestion = "", "a required key is missing", f"add `{path[-1]}: ...`"
     elif finding.kind == "extra_forbidden":
-        rule, suggestion = "unknown key", _hint(path, keys(forms(model, path[:-1])), meant)
+        allowed = finding.context.get("allowed") or keys(forms(model, path[:-1]))
+        rule, suggestion = "unknown key", _hint(path, allowed, meant)
     elif finding.kind == "string_pattern_mismatch":
         rule, suggestion = f"must be {meaning(model, finding.context['pattern'])}", ""
     else:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from gates.spec.axes import installed
 from gates.spec.document import read_document
 from gates.spec.schema import Gate
 from gates.spec.shape import schema_of
@@ -14,8 +15,8 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def load_gate(path: Path) -> Gate:
-    """The gate that a YAML file fixes. Raises InputError with all its mistakes at once."""
-    return read_document(path, Gate)
+    """The gate that a YAML file fixes. Raises InputError with all its mistakes at once; an axis must be installed."""
+    return read_document(path, Gate, installed())
 
 
 def json_schema() -> dict[str, JsonValue]:

@@ -5,9 +5,10 @@ Models carry types, ranges and rules between fields; reading YAML with line numb
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    ConfigDict,
     Field,
     JsonValue,
     SerializerFunctionWrapHandler,
@@ -18,6 +19,7 @@ from pydantic import (
 )
 
 from gates.records import Record, canonical
+from gates.spec.axes import BUILT_IN, PATTERN, AxisName
 
 _NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
@@ -58,9 +60,9 @@ RETIRED = "all-arms-range@1"
 Alpha = Annotated[float, Field(ge=1e-4, le=0.4)]
 Decide = Literal["interval", "point"]
 CALIBRATED = "pairwise-calibrated@1"
+ALPHA = 0.025
 
 RESERVED = frozenset(
-ALPHA = 0.025
     {
         "best_of",
         "cache_salt",
@@ -301,15 +303,23 @@ class DamageAxis(Floored):
         return self
 
 
-class Damage(Record):
-    """The damage axes a gate judges; an axis that is not named is not judged."""
+def _name_built_in(schema: dict[str, Any]) -> None:
+    """Let editors complete the built-in axes; others are as free as the names that plug-ins may have."""
+    axis = schema["additionalProperties"]
+    schema["properties"] = {name: {**axis, "description": meaning} for name, meaning in BUILT_IN.items()}
+    schema["propertyNames"] = {"pattern": PATTERN}
 
-    ran_on: DamageAxis | None = None
-    on_beat: DamageAxis | None = None
+
+class Damage(Record):
+    """The damage axes a gate judges, built in or plugged in, each by its name; one that is not named is not judged."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra=_name_built_in)
+    __pydantic_extra__: dict[AxisName, DamageAxis]
 
     def named(self) -> dict[str, DamageAxis]:
-        """The axes this gate judges, by name."""
-        return {name: axis for name in type(self).model_fields if (axis := getattr(self, name)) is not None}
+        """The axes this gate judges, by name: the built-in ones in their order, then others by the alphabet."""
+        axes = self.__pydantic_extra__
+        return {name: axes[name] for name in (*BUILT_IN, *sorted(axes.keys() - BUILT_IN.keys())) if name in axes}
 
 
 class Validity(Record):

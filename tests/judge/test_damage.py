@@ -114,6 +114,18 @@ def test_shares_on_few_prompts_stay_undecided():
     assert "shares on 8 prompts have no interval here" in found.warnings[0]
 
 
+@pytest.mark.parametrize(("size", "outcome"), [(0.05, PASS), (0.9, FAIL)])
+def test_shares_are_judged_even_where_the_base_has_none(size, outcome):
+    def shares(rate):
+        found = damage_figures((rate, rate))
+        values = tuple(tuple(size * value for value in row) for row in found.values)
+        return found.model_copy(update={"values": values, "per_seed": (rate * size,) * 2, "rate": rate * size})
+
+    found = judged(shares(0.0), shares(0.5), DamageAxis(margin=0.15))
+    assert (found.outcome, found.rule) == (outcome, "newcombe-paired|level:0.95")
+    assert found.value == pytest.approx(0.5 * size)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [

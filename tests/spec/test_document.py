@@ -111,7 +111,7 @@ ONE = [
     (18, "memorization: {max_rate: 0}", "unknown key (did you mean `memorisation`?)"),
     (18, "memorisation: {max_rate: 0, read_every_run: yes}", "true or false is needed, this is text (yes, no, on and"),
     (20, "  Ran_On: {within: floor}", "damage.Ran_On: unknown key (did you mean `ran_on`?)"),
-    (20, "  zzz: {within: floor}", "damage.zzz: unknown key (allowed here: ran_on, on_beat)"),
+    (20, "  zzz: {within: floor}", "damage.zzz: unknown key (allowed here: ran_on, on_beat, empty, repetition, echo, "),
     (22, "validity: [1]", "validity = [1]: a mapping is needed, this is a list"),
     (22, "schema_: gates/1", "schema_ = 'gates/1': unknown key"),
     (23, "tie_break: [garble]", "tie_break: tie_break names 'garble', which this gate does not measure"),

@@ -1,0 +1,106 @@
+"""What a text makes of its prompt: whether it follows the beat, or only copies it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gates.errors import UsageError
+from gates.measure.damage.axis import Answers, Measured, each, figures
+from gates.measure.damage.stop_words import STOP_WORDS
+from gates.measure.figures import Unmeasured
+from gates.records import signature
+from gates.text import WORDS, words
+
+MINIMUM_BEATS = 10
+"""Fewer beats make the nearest one too easy to hit by chance."""
+
+COPIED = 8
+"""Words in a row of the prompt that are a copy."""
+
+SHORTEST_COPY = 4
+"""A beat of fewer words than this is no copy even as a whole: anybody may say "A storm."."""
+
+_TIE = 1e-9
+
+
+def on_beat(texts: Sequence[Sequence[str]], beats: Sequence[str]) -> Measured:
+    """`on_beat@1`: share of the texts (S, P) in [0, 1] whose own beat is the nearest of all beats (P,); lower is worse.
+
+    Nearest by cosine of TF-IDF vectors fitted on the beats only (scikit-learn: smoothed idf, sublinear tf, L2 norm)
+    over Snowball stems (nltk, English); the stop words are removed before stemming. A tie with another beat and a
+    similarity of zero are misses, so an empty text is one. Chance is 1 / P. Unmeasured with fewer than 10 beats, with
+    beats that hold nothing but stop words, or without texts. Raises UsageError when a row is not P texts long.
+    Sources: Salton and Buckley 1988, Information Processing and Management 24:513-523; Porter 2001, Snowball.
+
+    For the beat "A farmer refuses to sell his land." Passing: "He would not sell the land." Failing: "She wept."
+    """
+    # Lazy for start-up time: these two take seconds to import, and most commands measure nothing.
+    from nltk.stem.snowball import SnowballStemmer  # noqa: PLC0415
+    from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415
+
+    if len(beats) < MINIMUM_BEATS:
+        return Unmeasured(unmeasured=f"{len(beats)} beats, and at least {MINIMUM_BEATS} are needed to tell them apart")
+    for row in texts:
+        if len(row) != len(beats):
+            raise UsageError(f"{len(row)} texts of one seed for {len(beats)} beats", next_step="give one text a beat")
+    stem = SnowballStemmer("english").stem
+
+    def stems(text: str) -> list[str]:
+        return [stem(word) for word in words(text) if word not in STOP_WORDS]
+
+    if not any(map(stems, beats)):
+        return Unmeasured(unmeasured=f"the {len(beats)} beats hold nothing but stop words")
+    vectoriser = TfidfVectorizer(analyzer=stems, sublinear_tf=True, norm="l2")
+    known = vectoriser.fit_transform(beats)
+    values = [_nearest_is_own((vectoriser.transform(row) @ known.T).toarray()) for row in texts]
+    made_by = signature(
+        "on_beat@1",
+        beats=len(beats),
+        tokens=WORDS,
+        stop_words="function-words@1",
+        stems="snowball-english",
+        tf="sublinear",
+        norm="l2",
+    )
+    return figures(made_by, "lower", values)
+
+
+def echo(answers: Answers) -> Measured:
+    """`echo@1`: share of the generations (S, P) in [0, 1] that copy their prompt back; higher is worse.
+
+    A copy is 8 words in a row of what the arm was shown (system lines and template included), or the whole beat where
+    it has 4 to 7 words. A generation that failed counts as harm. Unmeasured without generations.
+
+    For "Beat: Two sisters quarrel over a letter." Passing: "They quarrelled over the letter." is 0.
+    Failing: "Scene: two sisters quarrel over a letter. The end." is 1.
+    """
+    copies = [_copies(prompt, beat) for prompt, beat in zip(answers.prompts, answers.beats, strict=True)]
+
+    def copied(text: str, prompt: int) -> bool:
+        found = words(text)
+        return any(runs & _runs(found, n) for n, runs in copies[prompt].items())
+
+    made_by = signature("echo@1", n=COPIED, shortest=SHORTEST_COPY, tokens=WORDS)
+    return figures(made_by, "higher", each(answers, copied))
+
+
+def _copies(prompt: str, beat: str) -> dict[int, frozenset[tuple[str, ...]]]:
+    """The runs of words that would be a copy, by their length."""
+    said = words(beat)
+    whole = {len(said): frozenset({tuple(said)})} if SHORTEST_COPY <= len(said) < COPIED else {}
+    return {COPIED: frozenset(_runs(words(prompt), COPIED)), **whole}
+
+
+def _runs(found: Sequence[str], n: int) -> set[tuple[str, ...]]:
+    return {tuple(found[start : start + n]) for start in range(len(found) - n + 1)}
+
+
+def _nearest_is_own(similarity: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> list[float]:
+    """1 for each row of (P, P) similarities of texts to beats whose diagonal exceeds all else in the row, else 0."""
+    own = np.diagonal(similarity).copy()
+    others = similarity.copy()
+    np.fill_diagonal(others, 0.0)
+    hits: list[float] = (own > others.max(axis=1) + _TIE).astype(np.float64).tolist()
+    return hits
