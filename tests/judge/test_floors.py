@@ -8,8 +8,10 @@ from hypothesis.extra.numpy import arrays
 
 from gates.errors import UsageError
 from gates.judge.axes import superiority
-from gates.judge.floors import RULES, Floor, calibration, pairwise_calibrated, pairwise_level
+from gates.judge.floors import RULES, Floor, calibration, floor_rule, pairwise_calibrated, pairwise_level
+from gates.judge.verdict import judge
 from gates.records import Outcome
+from tests.judge.arms import a_gate, an_arm, measured, voice_figures
 
 PAIRWISE, ALL_ARMS, CALIBRATED = (
     RULES[f"{name}@1"] for name in ("pairwise-range", "all-arms-range", "pairwise-calibrated")
@@ -114,3 +116,32 @@ def test_calibrated_rule_says_its_alpha_and_refuses_unequal_arms():
         CALIBRATED.floor(np.arange(4.0), np.arange(5.0), ())
     with pytest.raises(UsageError, match=r"no calibrated floor for 3 seeds at alpha 0\.5"):
         calibration(3, 0.5)
+
+
+def test_a_gate_may_name_any_rule_for_voice_and_for_damage():
+    voice = {"mfw": 300, "words_per_seed": 500, "floor": "pairwise-calibrated@1", "alpha": 0.05}
+    damage = {"ran_on": {"within": "floor", "floor": "pairwise-calibrated@1"}}
+    found = judge(a_gate(voice=voice, damage=damage), measured()).candidates["a"].axes
+    assert (found["voice"].rule, found["ran_on"].rule) == (
+        "pairwise-calibrated@1|alpha:0.05",
+        "pairwise-calibrated@1|alpha:0.025",
+    )
+    # The larger range is the base's 0.06; of ran-on both arms range over 0.1.
+    assert found["voice"].floor == pytest.approx(calibration(4, 0.05) * 0.06)
+    assert found["ran_on"].floor == pytest.approx(calibration(4, 0.025) * 0.1)
+
+
+def test_an_old_run_can_be_judged_again_under_the_retired_rule():
+    arms = {"base": an_arm("base"), "a": an_arm(), "b": an_arm(voice=voice_figures((0.4, 0.6, 0.7, 0.9)))}
+    voice = {"mfw": 300, "words_per_seed": 500, "floor": "all-arms-range@1"}
+    found = judge(a_gate(("a", "b"), voice=voice), measured(arms)).candidates["a"].axes["voice"]
+    assert (found.outcome, found.rule, round(found.floor, 9)) == (Outcome.FAIL, "all-arms-range@1", 0.5)
+
+
+def test_unknown_rules_and_an_alpha_without_meaning_are_refused():
+    assert floor_rule("pairwise-range@1") is PAIRWISE
+    assert floor_rule("pairwise-calibrated@1", 0.1).signature == "pairwise-calibrated@1|alpha:0.1"
+    with pytest.raises(UsageError, match=r"no floor rule is called 'mean@1'\n  next: choose one of: pairwise-range@1"):
+        floor_rule("mean@1")
+    with pytest.raises(UsageError, match="pairwise-range@1 has no alpha"):
+        floor_rule("pairwise-range@1", 0.1)
