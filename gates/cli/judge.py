@@ -11,10 +11,10 @@ import click
 
 from gates.cli.output import print_json, tell
 from gates.cli.show import F, as_json, console
+from gates.flow.values import read_values
 from gates.judge.values import RANGES, RULE_NAMES, ValuesRule, judge_values
 from gates.records import Outcome
 from gates.report.terminal import verdict_table
-from gates.spec.values import read_values
 
 
 def _number(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:

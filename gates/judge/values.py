@@ -17,7 +17,6 @@ from gates.judge.floors import RULES, FloorRule, floor_rule
 from gates.judge.verdict import CandidateVerdict
 from gates.records import Outcome, Record, Sha256, digest, signature, worst
 from gates.spec.schema import CALIBRATED, RETIRED
-from gates.spec.values import SeedValue
 from gates.stats import Array, clopper_pearson, exceeds, poisson_ratio
 
 VOICE = "voice"
@@ -46,6 +45,18 @@ RANGES = {
 """Every axis that a table may hold, with its smallest and largest value: a distance for voice, else a rate."""
 
 ONLY_NUMBERS = "judged from numbers alone: no seal and no generations stand behind them"
+
+
+class SeedValue(Record):
+    """One row: the value of an arm's seed on an axis; `n` texts lie behind a rate, `hits` of them (None: not told)."""
+
+    arm: str
+    seed: int = Field(ge=0)
+    axis: str
+    value: float
+    n: int | None = None
+    hits: int | None = None
+
 
 Rows = Sequence[SeedValue]
 

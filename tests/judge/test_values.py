@@ -5,9 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gates.errors import UsageError
-from gates.judge.values import RANGES, ValuesRule, judge_values
+from gates.judge.values import RANGES, SeedValue, ValuesRule, judge_values
 from gates.records import Outcome
-from gates.spec.values import SeedValue
 
 PASS, FAIL, INCONCLUSIVE, INVALID = Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.INVALID
 

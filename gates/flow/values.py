@@ -7,10 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import Field
-
 from gates.errors import Problem
-from gates.records import Record
+from gates.judge.values import SeedValue
 from gates.spec.explain import did_you_mean
 from gates.spec.source import listed, located, read_text, shown, unreadable
 
@@ -20,17 +18,6 @@ OPTIONAL = ("n",)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _WHOLE = re.compile(r"0|[1-9][0-9]{0,14}")
 _VALUE = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,17})?")
-
-
-class SeedValue(Record):
-    """One row: the value of an arm's seed on an axis; `n` texts lie behind a rate, `hits` of them (None: not told)."""
-
-    arm: str
-    seed: int = Field(ge=0)
-    axis: str
-    value: float
-    n: int | None = None
-    hits: int | None = None
 
 
 def read_values(path: Path, ranges: Mapping[str, tuple[float, float]]) -> tuple[SeedValue, ...]:

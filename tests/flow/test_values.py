@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gates.errors import InputError
-from gates.spec.values import read_values
+from gates.flow.values import read_values
 
 RANGES = {"voice": (0.0, 2.0), "ran_on": (0.0, 1.0)}
 HEADER = "arm,seed,axis,value,n\n"
