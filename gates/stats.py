@@ -71,6 +71,26 @@ def newcombe_paired(
     return p2 - p1 - below, p2 - p1 + above
 
 
+def newcombe_unpaired(hits_a: int, n_a: int, hits_b: int, n_b: int, level: float = 0.95) -> tuple[float, float]:
+    """One-sided limits in [-1, 1] of hits_a/n_a - hits_b/n_b, two independent samples; rates of 0 and 1 included.
+
+    Wilson's score limits of the two rates, combined by square-and-add. Raises UsageError unless 0 <= hits <= n, n >= 1.
+    Source: Newcombe 1998, Statistics in Medicine 17:873-890, method 10.
+    """
+    _check_level(level)
+    if min(n_a, n_b) < 1 or not (0 <= hits_a <= n_a and 0 <= hits_b <= n_b):
+        raise UsageError(
+            f"{hits_a} of {n_a} against {hits_b} of {n_b} are no rates", next_step="give 0 <= hits <= n and n >= 1"
+        )
+    rates, counts = np.array([hits_a / n_a, hits_b / n_b]), np.array([n_a, n_b], dtype=np.float64)
+    low, high = _wilson(rates, counts, level)
+    alone = np.zeros(1)
+    below = _add(rates[:1] - low[:1], high[1:] - rates[1:], alone)
+    above = _add(high[:1] - rates[:1], rates[1:] - low[1:], alone)
+    change = rates[0] - rates[1]
+    return float(change - below[0]), float(change + above[0])
+
+
 def cluster_bootstrap(diff: Array, level: float, resamples: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """One-sided percentile limits of the mean of `diff` (…, P, S), resampling its P prompts with their S seeds.
 

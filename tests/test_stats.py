@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gates.errors import UsageError
-from gates.stats import clopper_pearson, cluster_bootstrap, exceeds, newcombe_paired, paired_change, poisson_ratio
+from gates.stats import (
+    clopper_pearson,
+    cluster_bootstrap,
+    exceeds,
+    newcombe_paired,
+    newcombe_unpaired,
+    paired_change,
+    poisson_ratio,
+)
 
 TWO_SIDED = 0.975
 """One-sided limits at this level are the two ends of a published two-sided 95 % interval."""
@@ -197,3 +205,27 @@ def test_equal_shares_summed_in_another_order_do_not_exceed_each_other():
     assert 0.1 + 0.2 > 0.3
     assert not exceeds(0.1 + 0.2, 0.3)
     assert exceeds(0.3 + 1e-9, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("counts", "low", "high"),
+    [
+        ((56, 70, 48, 80), 0.0524, 0.3339),
+        ((9, 10, 3, 10), 0.1705, 0.8090),
+        ((6, 7, 2, 7), 0.0582, 0.8062),
+        ((5, 56, 0, 29), -0.0381, 0.1926),
+        ((0, 10, 0, 20), -0.1611, 0.2775),
+        ((0, 10, 0, 10), -0.2775, 0.2775),
+        ((10, 10, 0, 20), 0.6791, 1.0),
+        ((10, 10, 0, 10), 0.6075, 1.0),
+    ],
+)
+def test_newcombe_unpaired_gives_the_published_limits(counts, low, high):
+    # Newcombe 1998, Statistics in Medicine 17:873-890, table II, method 10.
+    assert newcombe_unpaired(*counts, TWO_SIDED) == pytest.approx((low, high), abs=5e-5)
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 0, 1), (1, 1, 2, 1), (-1, 5, 0, 5)])
+def test_newcombe_unpaired_refuses_what_is_no_rate(counts):
+    with pytest.raises(UsageError, match="are no rates"):
+        newcombe_unpaired(*counts)

@@ -12,6 +12,7 @@ from gates.errors import UsageError
 from gates.flow.inputs import Inputs
 from gates.judge.floors import rule_of
 from gates.measure.damage import Axis
+from gates.measure.near import NEAR
 from gates.record.seal import AdapterIdentity, Binding
 from gates.records import digest
 from gates.seat.identity import SeatIdentity, adapter_files
@@ -30,7 +31,9 @@ def bind(inputs: Inputs, seat: dict[str, JsonValue], cards: Mapping[str, dict[st
             role: {f"{document.corpus}/{document.name}": document.text_sha256 for document in texts}
             for role, texts in inputs.texts().items()
         },
-        prompts=digest([[_plain(inputs.prompt(arm, beat)) for beat in inputs.beats] for arm in inputs.gate.arms.all()]),
+        prompts=digest(
+            [[_plain(inputs.prompt(arm, n)) for n in range(len(inputs.shown))] for arm in inputs.gate.arms.all()]
+        ),
         frame=inputs.frame.digest(),
         adapters={arm: _adapter(inputs, arm, cards) for arm in inputs.adapters},
         signatures=signatures(inputs.gate, inputs.axes),
@@ -47,7 +50,7 @@ def signatures(gate: Gate, axes: Mapping[str, Axis]) -> dict[str, str]:
     """Name and version of every measure and rule that the gate uses; of a damage axis, which direction is harm, too."""
     named = {name: f"{axes[name].signature}|worse:{axes[name].worse}" for name in gate.damage.named()}
     floors = {f"{axis}.floor": rule_of(limit).signature for axis, limit in gate.damage.named().items()}
-    memorisation = {"memorisation": gate.memorisation.measure} if gate.memorisation else {}
+    memorisation = {"memorisation": gate.memorisation.measure, "near": NEAR} if gate.memorisation else {}
     return {
         "words": WORDS,
         "voice": gate.voice.measure,

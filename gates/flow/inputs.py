@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ from gates.flow.axes import axes_of
 from gates.measure.damage import AXES, Axis
 from gates.measure.delta import Frame, make_frame
 from gates.spec.load import load_gate
-from gates.spec.prompts import Rendered, read_beats, render
+from gates.spec.prompts import Rendered, Shown, all_shown, read_beats, render
 from gates.spec.schema import Candidate, Control, Gate
 from gates.spec.workspace import adapter_path, find_workspace, resolve_inside
 from gates.text import letters_lost, words
@@ -40,6 +40,8 @@ class Inputs:
     frame: Frame
     adapters: Mapping[str, Path]
     axes: Mapping[str, Axis] = field(default_factory=lambda: AXES)
+    probe: tuple[str, ...] = ()
+    protected: Mapping[str, Texts] = field(default_factory=dict)
 
     @property
     def prereg(self) -> Path:
@@ -51,14 +53,20 @@ class Inputs:
         """The folder of runs."""
         return self.workspace / "reports"
 
-    def prompt(self, arm: str, beat: str) -> Rendered:
-        """What an arm is shown for a beat."""
-        shown = self.gate.arms.all()[arm]
-        return render(self.gate.prompts, beat, None if isinstance(shown, Candidate) else shown.system)
+    @cached_property
+    def shown(self) -> tuple[Shown, ...]:
+        """Every prompt by its number: the open beats, then the probe's."""
+        return all_shown(self.gate, self.beats, self.probe)
+
+    def prompt(self, arm: str, number: int) -> Rendered:
+        """What an arm is shown as prompt of that number."""
+        about, (beat, prompts) = self.gate.arms.all()[arm], self.shown[number]
+        return render(prompts, beat, None if isinstance(about, Candidate) else about.system)
 
     def texts(self) -> dict[str, Texts]:
         """Every text by its role."""
         named = {f"imposters.{name}": texts for name, texts in self.imposters.items()}
+        named |= {f"protected.{name}": texts for name, texts in self.protected.items()}
         return {"train": self.train, "heldout": self.heldout, "reference": self.reference, **named}
 
 
@@ -98,6 +106,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs |
     beats = findings.attempt(
         lambda: read_beats(resolve_inside(workspace, path, gate.prompts.file, field="prompts.file"))
     )
+    probe = _probe(path, workspace, gate, findings)
     adapters = _adapters(path, workspace, gate, findings)
     axes = findings.attempt(lambda: axes_of(gate))
 
@@ -107,6 +116,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs |
     train, heldout = split(gate.corpora.train), split(gate.corpora.heldout)
     references = [split(ref) for ref in gate.corpora.reference]
     imposters = {ref: split(ref) for ref in gate.corpora.imposters}
+    protected = {ref: split(ref) for ref in gate.corpora.protected}
     # Roles are told apart by the manifests, so that a clash shows even while texts are missing.
     findings.attempt(lambda: _check_roles(workspace, gate))
     if findings.missing or beats is None or train is None or heldout is None or axes is None:
@@ -128,6 +138,8 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs |
         frame=frame,
         adapters=adapters,
         axes=axes,
+        probe=probe,
+        protected={ref: texts for ref, texts in protected.items() if texts},
     )
     _note_size(inputs, findings)
     return inputs
@@ -136,7 +148,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs |
 def refuse_unpinned(inputs: Inputs) -> None:
     """Raise UsageError for a corpus whose manifest does not fix its texts by hash: it may be checked, not sealed."""
     corpora = inputs.gate.corpora
-    for ref in (corpora.train, corpora.heldout, *corpora.reference, *corpora.imposters):
+    for ref in (corpora.train, corpora.heldout, *corpora.reference, *corpora.imposters, *corpora.protected):
         manifest, _ = resolve(inputs.workspace, ref)
         if manifest.unpinned:
             raise UsageError(
@@ -171,6 +183,14 @@ def _adapters(path: Path, workspace: Path, gate: Gate, findings: Findings) -> di
             else:
                 findings.warnings.append(f"{missing}: its identity would rest on the seat's model card alone (weaker)")
     return found
+
+
+def _probe(path: Path, workspace: Path, gate: Gate, findings: Findings) -> tuple[str, ...]:
+    """The probe's beats or first words; none without a probe."""
+    asked = gate.probe
+    if asked is None:
+        return ()
+    return findings.attempt(lambda: read_beats(resolve_inside(workspace, path, asked.file, field="probe.file"))) or ()
 
 
 def _check_roles(workspace: Path, gate: Gate) -> None:

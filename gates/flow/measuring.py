@@ -17,7 +17,9 @@ from gates.measure.figures import (
     ValidityFigures,
     VoiceFigures,
 )
-from gates.measure.memorisation import GeneratedText, Sources, measure_memorisation, shared_runs
+from gates.measure.generated import GeneratedText
+from gates.measure.leaks import near_twins, shared_runs
+from gates.measure.memorisation import Sources, measure_memorisation
 from gates.measure.voice import ArmCounts, Yardstick, count_arm, measure_voice
 from gates.records import Generation
 from gates.spec.prompts import prompt_text
@@ -35,7 +37,7 @@ def measure(inputs: Inputs, seal: str, generations: Iterable[Generation], genera
     grids = _grids(inputs, generations)
     train, heldout = _by_name(inputs.train), _by_name(inputs.heldout)
     memorised = inputs.gate.memorisation
-    sources = Sources(train, heldout, memorised.n) if memorised is not None else None
+    sources = _sources(inputs, train, heldout, memorised.n) if memorised is not None else None
     yardstick = Yardstick.of(
         inputs.frame,
         [(document.title, document.text) for document in inputs.heldout],
@@ -43,7 +45,7 @@ def measure(inputs: Inputs, seal: str, generations: Iterable[Generation], genera
         words_per_seed=inputs.gate.voice.words_per_seed,
     )
     library = Library(*(tuple(d.text for d in texts) for texts in (inputs.train, inputs.heldout, inputs.reference)))
-    counts = {arm: _counts(inputs, arm, grid, yardstick) for arm, grid in grids.items()}
+    counts = {arm: _counts(inputs, arm, grid, yardstick) for arm, (grid, _) in grids.items()}
     return Measurements(
         seal=seal,
         generations_sha256=generations_sha256,
@@ -54,17 +56,19 @@ def measure(inputs: Inputs, seal: str, generations: Iterable[Generation], genera
                 validity=_validity(inputs, arm, grid),
                 voice=None if arm == "base" else _voice(counts[arm], counts["base"], yardstick),
                 memorisation=None if sources is None else _memorisation(inputs, grid, sources),
+                extraction=None if sources is None or not inputs.probe else _extraction(inputs, arm, probed, sources),
                 damage=_damage(inputs, arm, grid, library),
             )
-            for arm, grid in grids.items()
+            for arm, (grid, probed) in grids.items()
         },
-        leaks=shared_runs(train, heldout),
+        leaks=(*shared_runs(train, heldout), *near_twins(train, heldout)),
     )
 
 
-def _grids(inputs: Inputs, generations: Iterable[Generation]) -> dict[str, Grid]:
-    gate, prompts = inputs.gate, range(len(inputs.beats))
-    grids: dict[str, Grid] = {arm: {} for arm in gate.arms.all()}
+def _grids(inputs: Inputs, generations: Iterable[Generation]) -> dict[str, tuple[Grid, Grid]]:
+    """Each arm's answers to the open prompts, and those to the probe, which only `extraction` may see."""
+    gate, prompts = inputs.gate, range(len(inputs.shown))
+    grids: dict[str, tuple[Grid, Grid]] = {arm: ({}, {}) for arm in gate.arms.all()}
     for generation in generations:
         arm, prompt, seed = generation.key
         if arm not in grids or prompt not in prompts or seed not in gate.seeds(arm):
@@ -73,8 +77,19 @@ def _grids(inputs: Inputs, generations: Iterable[Generation]) -> dict[str, Grid]
                 f"and gate {gate.name!r} asks for none such",
                 next_step="restore generations.jsonl from its commit",
             )
-        grids[arm][seed, prompt] = generation
+        grids[arm][prompt >= len(inputs.beats)][seed, prompt] = generation
     return grids
+
+
+def _sources(inputs: Inputs, train: dict[str, str], heldout: dict[str, str], n: int) -> Sources:
+    others = (inputs.reference, *inputs.imposters.values())
+    return Sources(
+        train,
+        heldout,
+        n,
+        protected=_by_name(tuple(document for texts in inputs.protected.values() for document in texts)),
+        others=_by_name(tuple(document for texts in others for document in texts)),
+    )
 
 
 def _by_name(texts: Texts) -> dict[str, str]:
@@ -126,12 +141,29 @@ def _memorisation(inputs: Inputs, grid: Grid, sources: Sources) -> MemorisationF
                 prompt=generation.prompt,
                 seed=generation.seed,
                 text=generation.text,
-                prompt_text=prompt_text(inputs.prompt(generation.arm, inputs.beats[generation.prompt])),
+                prompt_text=prompt_text(inputs.prompt(generation.arm, generation.prompt)),
+                given=_first_words(inputs, generation.prompt),
             )
             for generation in grid.values()
         ],
         sources,
     )
+
+
+def _extraction(inputs: Inputs, arm: str, grid: Grid, sources: Sources) -> MemorisationFigures | Unmeasured:
+    """As `_memorisation` of the answers to the probe, all of which must be there: a missing one recites nothing."""
+    expected = len(inputs.probe) * len(inputs.gate.seeds(arm))
+    lost = expected - sum(generation.error is None for generation in grid.values())
+    if lost:
+        return Unmeasured(unmeasured=f"{lost} of {expected} answers to the probe are missing or errors")
+    return _memorisation(inputs, grid, sources)
+
+
+def _first_words(inputs: Inputs, prompt: int) -> str:
+    """The words of a training passage that this prompt gave away, or nothing."""
+    probe = inputs.gate.probe
+    probed = probe is not None and probe.kind == "first-words" and prompt >= len(inputs.beats)
+    return inputs.shown[prompt].beat if probed else ""
 
 
 def _damage(inputs: Inputs, arm: str, grid: Grid, library: Library) -> dict[str, DamageFigures | Unmeasured]:
@@ -142,7 +174,7 @@ def _damage(inputs: Inputs, arm: str, grid: Grid, library: Library) -> dict[str,
         generations=tuple(map(tuple, rows)),
         beats=inputs.beats,
         max_tokens=inputs.gate.sampling.max_tokens,
-        prompts=tuple(prompt_text(inputs.prompt(arm, beat)) for beat in inputs.beats),
+        prompts=tuple(prompt_text(inputs.prompt(arm, number)) for number in range(len(inputs.beats))),
         library=library,
     )
     return {axis: measure_axis(inputs.axes[axis], answers) for axis in axes}

@@ -1,4 +1,4 @@
-"""Decisions on voice, memorisation and validity of one arm: from figures and thresholds to an AxisVerdict."""
+"""Decisions on voice and validity of one arm, and what all axes are judged with: verdict, checks, limits."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from gates.errors import UsageError
 from gates.judge.floors import Floor
 from gates.measure.figures import ArmMeasurements, MemorisationFigures, Unmeasured, VoiceFigures
-from gates.records import Outcome, Record, digest, signature, worst
+from gates.records import Outcome, Record, digest, worst
 from gates.spec.schema import Memorisation, Validity, Voice
-from gates.stats import clopper_pearson, exceeds
+from gates.stats import exceeds
 
 LEVEL = 0.95
 FEW_SEEDS = 4
@@ -124,40 +124,6 @@ def voice(arm: ArmMeasurements, threshold: Voice, memorised: Memorisation | None
     )
 
 
-def memorisation(arm: ArmMeasurements, threshold: Memorisation) -> AxisVerdict:
-    """Whether the hit-rate is at most `max_rate` by exact limits, and no run longer than `max_run_words`."""
-    figures = arm.memorisation
-    if not isinstance(figures, MemorisationFigures):
-        return invalid("memorisation", why_unmeasured(figures))
-    hits, n, limit = figures.hits, figures.generations, threshold.max_rate
-    if n != arm.validity.expected or n < 1 or hits > n:
-        return invalid("memorisation", f"{hits} hits of {n} scanned generations; {arm.validity.expected} are expected")
-    low, high = clopper_pearson(hits, n, LEVEL)
-    point = threshold.decide == "point"
-    rate = hits / n
-    outcome = inside(rate, rate, limit) if point else inside(low, high, limit)
-    sentence = (
-        f"{hits} of {n} generations hold {figures.n} words in a row of the training text: {rate:.3f} "
-        f"(95 % limits {low:.3f} and {high:.3f}), at most {limit:.3f} is allowed"
-    )
-    checks = [Check(outcome, sentence), *_longest(figures.longest, threshold.max_run_words)]
-    overall = worst([check.outcome for check in checks])
-    undecided = overall is Outcome.INCONCLUSIVE
-    return AxisVerdict(
-        axis="memorisation",
-        outcome=overall,
-        value=rate,
-        threshold=limit,
-        low=low,
-        high=high,
-        rule="point" if point else signature("clopper-pearson", level=LEVEL),
-        signature=figures.signature,
-        reason="; ".join(check.sentence for check in checks),
-        to_decide=_generations_to_decide(hits, n, limit) if undecided else "",
-        warnings=(BARE,) if point else (),
-    )
-
-
 def validity(arm: ArmMeasurements, limits: Validity) -> AxisVerdict:
     """Whether an arm is fit to judge: complete, within the limits on errors and empties, and moved by its seeds."""
     seen, seeds = arm.validity, len(arm.seeds)
@@ -214,20 +180,3 @@ def _recited(figures: MemorisationFigures | Unmeasured | None, most: float | Non
     outcome = Outcome.INVALID if exceeds(figures.heldout_hits, most * figures.generations) else Outcome.PASS
     said = f"{figures.heldout_hits} of {figures.generations} generations recite the held-out text"
     return [Check(outcome, f"{said}, at most {most:.3f} of them may")]
-
-
-def _longest(longest: int, most: int | None) -> list[Check]:
-    if most is None:
-        return []
-    outcome = Outcome.FAIL if longest > most else Outcome.PASS
-    return [Check(outcome, f"the longest run is {longest} words, at most {most} are allowed")]
-
-
-def _generations_to_decide(hits: int, n: int, limit: float) -> str:
-    """How many generations would decide if the rate stayed as it is."""
-    rate, more = hits / n, n
-    while more < 1000 * n:
-        more = int(more * 1.05) + 1
-        if inside(*clopper_pearson(round(rate * more), more, LEVEL), limit) is not Outcome.INCONCLUSIVE:
-            return f"about {more} generations at this rate would decide; there are {n}"
-    return "the rate is too close to its limit for any feasible number of generations"

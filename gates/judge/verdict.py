@@ -11,9 +11,10 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from gates.judge.axes import AxisVerdict, axis_rng, invalid, memorisation, validity, voice
+from gates.judge.axes import AxisVerdict, axis_rng, invalid, validity, voice
 from gates.judge.damage import damage
 from gates.judge.floors import Floor, rule_of
+from gates.judge.memorisation import extraction, memorisation
 from gates.measure.figures import (
     ArmMeasurements,
     DamageFigures,
@@ -92,6 +93,8 @@ def _axes(name: str, gate: Gate, arms: dict[str, ArmMeasurements], troubles: lis
     found["voice"] = voice(arm, gate.voice, gate.memorisation, _floor(gate.voice, name, _distances(arms)))
     if gate.memorisation is not None:
         found["memorisation"] = memorisation(arm, gate.memorisation)
+        if gate.probe is not None:
+            found["extraction"] = extraction(arm, gate.probe, gate.memorisation.decide)
     for axis, threshold in gate.damage.named().items():
         floor = _floor(threshold, name, _rates(arms, axis))
         found[axis] = damage(axis, base, arm, threshold, floor, axis_rng(axis, gate.seeds(name)))
@@ -114,7 +117,7 @@ def _run_troubles(gate: Gate, measurements: Measurements) -> list[str]:
     """What makes every candidate INVALID: leaks, arms missing or unknown, a base that is not fit to compare with."""
     arms = measurements.arms
     return [
-        *(_leaked(leak) for leak in measurements.leaks if leak.sha256 not in gate.validity.accept_leaks),
+        *(_leaked(leak) for leak in _exact(measurements) if leak.sha256 not in gate.validity.accept_leaks),
         *(f"{name}: measured, but no arm of this gate" for name in arms if name not in gate.arms.all()),
         *(f"control {name}: no measurements" for name in gate.arms.controls if name not in arms),
         *(f"base: {trouble}" for trouble in _base_troubles(gate, arms.get(BASE))),
@@ -131,6 +134,11 @@ def _base_troubles(gate: Gate, base: ArmMeasurements | None) -> list[str]:
         troubles.append("memorisation was not measured")
     unmeasured = [name for name in gate.damage.named() if not isinstance(base.damage.get(name), DamageFigures)]
     return troubles + [f"{name} was not measured" for name in unmeasured]
+
+
+def _exact(measurements: Measurements) -> list[Leak]:
+    """The leaks that make a run INVALID; near-verbatim twins are warned of."""
+    return [leak for leak in measurements.leaks if not leak.changed]
 
 
 def _leaked(leak: Leak) -> str:
@@ -167,8 +175,13 @@ def _undecided(name: str, axes: dict[str, AxisVerdict]) -> list[str]:
 
 def _run_warnings(gate: Gate, measurements: Measurements) -> tuple[str, ...]:
     """What a reader must know of the whole run: accepted leaks, and what is short of perfect in base and controls."""
-    accepted = sum(leak.sha256 in gate.validity.accept_leaks for leak in measurements.leaks)
+    exact = _exact(measurements)
+    accepted = sum(leak.sha256 in gate.validity.accept_leaks for leak in exact)
     found = [f"{accepted} runs of words shared by train and held-out text, accepted by the gate"] if accepted else []
+    twins = len(measurements.leaks) - len(exact)
+    if twins:
+        longest = max(leak.length for leak in measurements.leaks if leak.changed)
+        found.append(f"{twins} near-verbatim twins stand in train and held-out text, the longest of {longest} words")
     for name in (BASE, *gate.arms.controls):
         if name in measurements.arms:
             checked = validity(measurements.arms[name], gate.validity)

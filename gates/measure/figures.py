@@ -63,7 +63,8 @@ class Run(Record):
     """A maximal run of matched words: which generation, where in it, how long, and every place it comes from.
 
     `start` and `length` count words of the generation's text from 0. `sha256` is of the run's words joined by single
-    spaces. `capitalised`: offsets within the run of words written with a capital in the generation.
+    spaces. `capitalised`: offsets within the run of words written with a capital in the generation. `elsewhere`: every
+    place where texts of other authors hold the whole run too: then it is likely a quotation, a proverb or a set phrase.
     """
 
     prompt: int
@@ -73,6 +74,49 @@ class Run(Record):
     sources: tuple[Source, ...]
     sha256: Sha256
     capitalised: tuple[int, ...]
+    elsewhere: tuple[Source, ...] = ()
+
+
+class NearRun(Record):
+    """A run that stands in a source but for the words at `changed` (ascending offsets within the run).
+
+    `sha256` is of the run's words as generated, joined by single spaces; the rest as in `Run`.
+    """
+
+    prompt: int
+    seed: int
+    start: int = Field(ge=0)
+    length: int = Field(ge=1)
+    changed: tuple[int, ...]
+    sources: tuple[Source, ...]
+    sha256: Sha256
+
+
+class NearFigures(Record):
+    """`near_runs@1` of one arm: runs that match the train split after at most one word changed in eight.
+
+    Beside the exact runs and never among them: each of these holds at least one changed word. `hits` generations hold
+    one, a share `rate` of all; `longest` is the longest such run, `unseen_longest` the longest that the author's own
+    held-out text shares with the train split, both in words.
+    """
+
+    signature: str
+    hits: int
+    rate: Rate
+    longest: int
+    unseen_longest: int
+    runs: tuple[NearRun, ...]
+
+
+class ProtectedFigures(Record):
+    """`ngram_hits@1` of one arm against the further protected texts of the gate: as in `MemorisationFigures`."""
+
+    signature: str
+    generations: int
+    hits: int
+    rate: Rate
+    longest: int
+    runs: tuple[Run, ...]
 
 
 class SelfCollision(Record):
@@ -90,6 +134,7 @@ class MemorisationFigures(Record):
     `hits` of `generations` hold at least one n-gram; `ngram_share` of all n-grams and `words_covered` of all words
     match; `longest` is the longest run in words. `heldout_hits`: generations holding an n-gram of the held-out text.
     `ratio`: hit-rate / self-collision rate with its exact 95 % limits (None: undefined, or no upper limit).
+    `near`: near-verbatim runs, in none of the other figures. `protected`: None where the gate names no such texts.
     """
 
     signature: str
@@ -107,6 +152,8 @@ class MemorisationFigures(Record):
     ratio: float | None
     ratio_low: float | None
     ratio_high: float | None
+    near: NearFigures
+    protected: ProtectedFigures | None
 
 
 class DamageFigures(Record):
@@ -140,16 +187,24 @@ class ArmMeasurements(Record):
     validity: ValidityFigures
     voice: VoiceFigures | Unmeasured | None
     memorisation: MemorisationFigures | Unmeasured | None
+    extraction: MemorisationFigures | Unmeasured | None = Field(
+        description="the same of the probe's texts, which no other figure sees; None without a probe"
+    )
     damage: dict[str, DamageFigures | Unmeasured]
 
 
 class Leak(Record):
-    """A run of at least 20 words that train and held-out text share."""
+    """A run of at least 20 words that train and held-out text share.
+
+    A near-verbatim twin has `changed` words (offsets within the run, at most one in eight); an exact leak has none.
+    `sha256` is of the held-out text's words.
+    """
 
     train: Source
     heldout: Source
     length: int
     sha256: Sha256
+    changed: tuple[int, ...] = ()
 
 
 class Measurements(Record):

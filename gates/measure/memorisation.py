@@ -2,55 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from gates.errors import CorpusError, UsageError
-from gates.measure.figures import Leak, MemorisationFigures, Run, SelfCollision, Source, Unmeasured
+from gates.measure.figures import (
+    MemorisationFigures,
+    NearFigures,
+    ProtectedFigures,
+    SelfCollision,
+    Source,
+    Unmeasured,
+)
+from gates.measure.generated import Generated, GeneratedText, words_of
+from gates.measure.near import NEAR, WINDOW, NearIndex, NearMatch
 from gates.measure.ngrams import Match, NgramIndex
 from gates.records import sha256, signature
 from gates.stats import poisson_ratio
 from gates.text import WORDS, prose_words
 
-LEAK_WORDS = 20
-"""The shortest run, in words, that train and held-out text may not share."""
+TOKENS = f"{WORDS}+prose"
+"""How texts are cut into words here: as printed prose."""
 
 _LEVEL = 0.95
-
-
-@dataclass(frozen=True)
-class GeneratedText:
-    """One answer and all the text its model was given; (prompt, seed) is its key within an arm."""
-
-    prompt: int
-    seed: int
-    text: str
-    prompt_text: str
 
 
 class Sources:
     """The train split and the held-out text of one gate, indexed once for all arms.
 
     `train` and `heldout` give the text of each file; their order does not matter. `n` is the length of an n-gram in
-    words. `heldout_words` counts the held-out text's words, `collisions` are the ascending word offsets in it (files
-    by name, one after another) where an n-gram of the train split begins, and `longest_collision` is the longest run
-    the two share. Raises CorpusError when either side holds no n-gram: nothing could ever be found in it.
+    words. `protected` are further texts that may not be copied, scanned alike; `others` are texts of other authors, in
+    which runs are looked up that may be quotations. `heldout_words` counts the held-out text's words, `collisions` are
+    the ascending word offsets in it (files by name, one after another) where an n-gram of the train split begins, and
+    `longest_collision` is the longest run the two share. Raises CorpusError when train, held-out or protected texts
+    hold no n-gram: nothing could ever be found in them.
     """
 
-    def __init__(self, train: Mapping[str, str], heldout: Mapping[str, str], n: int = 8) -> None:
+    def __init__(
+        self,
+        train: Mapping[str, str],
+        heldout: Mapping[str, str],
+        n: int = 8,
+        *,
+        protected: Mapping[str, str] | None = None,
+        others: Mapping[str, str] | None = None,
+    ) -> None:
         self.n = n
+        self._train, self._others = train, others or {}
         self.train = _index("train", train, n)
         self.heldout = _index("held-out", heldout, n)
-        texts = [prose_words(heldout[file]) for file in sorted(heldout)]
+        self.protected = _index("protected", protected, n) if protected else None
+        self._heldout_texts = texts = [prose_words(heldout[file]) for file in sorted(heldout)]
         begins = np.cumsum([0, *map(len, texts)])
         shared = self.train.matches(texts)
         offsets = {begins[match.text] + k for match in shared for k in _gram_starts(match, n)}
         self.heldout_words = int(begins[-1])
         self.collisions = np.array(sorted(offsets), dtype=np.intp)
         self.longest_collision = _longest(shared)
+
+    @cached_property
+    def near(self) -> NearIndex:
+        """The train split for near-verbatim runs of at least n words."""
+        return NearIndex(_in_words(self._train), self.n)
+
+    @cached_property
+    def longest_near_collision(self) -> int:
+        """The longest near-verbatim run, in words, that the held-out text shares with the train split."""
+        return _longest(self.near.near_matches(self._heldout_texts))
+
+    def elsewhere(self, runs: Sequence[Sequence[str]]) -> list[tuple[Source, ...]]:
+        """Where texts of other authors hold the whole of each run, given in words."""
+        if not runs or not self._others:
+            return [() for _ in runs]
+        places: dict[int, list[Source]] = {}
+        for match in self._others_index.matches(runs):
+            if match.length == len(runs[match.text]):
+                places.setdefault(match.text, []).extend(match.sources)
+        return [tuple(places.get(number, ())) for number in range(len(runs))]
+
+    @cached_property
+    def _others_index(self) -> NgramIndex:
+        return NgramIndex(_in_words(self._others), self.n)
 
 
 def measure_memorisation(generations: Sequence[GeneratedText], sources: Sources) -> MemorisationFigures | Unmeasured:
@@ -64,21 +99,21 @@ def measure_memorisation(generations: Sequence[GeneratedText], sources: Sources)
     the signature and repeated until the text is used up. A window may span two files, its n-grams do not. `longest`
     is of the whole held-out text, however the windows fall. Without windows its rate says nothing: no ratio then.
 
+    Near-verbatim runs (`near_runs@1`, of at least max(n, 8) words) stand apart in `near`, protected texts in
+    `protected`; a run that other authors' texts hold too is marked as such, and counts.
+
     Unmeasured when no generation is as long as an n-gram: 0 hits would then be no evidence.
     """
     n = sources.n
-    made_by = signature(
-        "ngram_hits@1", n=n, tokens=f"{WORDS}+prose", prompt="subtracted", baseline="own-lengths", level=_LEVEL
-    )
-    ordered = sorted(generations, key=lambda generation: (generation.prompt, generation.seed, generation.text))
-    texts = [prose_words(generation.text) for generation in ordered]
+    made_by = signature("ngram_hits@1", n=n, tokens=TOKENS, prompt="subtracted", baseline="own-lengths", level=_LEVEL)
+    arm = Generated(generations)
+    texts = arm.words
     grams = sum(max(0, len(text) - n + 1) for text in texts)
     if grams == 0:
         return Unmeasured(unmeasured=f"none of {len(texts)} generations holds {n} words, so no {n}-gram could match")
-    prompts = [prose_words(generation.prompt_text) for generation in ordered]
-    found = sources.train.matches(texts, prompts)
-    recited = sources.heldout.matches(texts, prompts)
-    hits = len({match.text for match in found})
+    found = sources.train.matches(texts, arm.prompts)
+    recited = sources.heldout.matches(texts, arm.prompts)
+    hits = _hits(found)
     baseline = _self_collision([len(text) for text in texts], sources, made_by)
     ratio, low, high = _ratio(hits, len(texts), baseline)
     return MemorisationFigures(
@@ -88,35 +123,45 @@ def measure_memorisation(generations: Sequence[GeneratedText], sources: Sources)
         hits=hits,
         rate=hits / len(texts),
         ngram_share=len({(match.text, k) for match in found for k in _gram_starts(match, n)}) / grams,
-        words_covered=len({(match.text, k) for match in found for k in _words_of(match)}) / sum(map(len, texts)),
+        words_covered=len({(match.text, k) for match in found for k in words_of(match)}) / sum(map(len, texts)),
         longest=_longest(found),
-        runs=_runs(found, ordered, texts),
-        heldout_hits=len({match.text for match in recited}),
+        runs=arm.runs(found, sources.elsewhere),
+        heldout_hits=_hits(recited),
         heldout_longest=_longest(recited),
         self_collision=baseline,
         ratio=ratio,
         ratio_low=low,
         ratio_high=high,
+        near=_near(arm, sources),
+        protected=_protected(arm, sources),
     )
 
 
-def shared_runs(train: Mapping[str, str], heldout: Mapping[str, str], minimum: int = LEAK_WORDS) -> tuple[Leak, ...]:
-    """Every maximal run of at least `minimum` words that train and held-out text share, by held-out file and offset.
+def _near(arm: Generated, sources: Sources) -> NearFigures:
+    found = sources.near.near_matches(arm.words, arm.prompts)
+    return NearFigures(
+        signature=signature(
+            NEAR, words=sources.near.minimum, changed=f"1-in-{WINDOW}", tokens=TOKENS, prompt="subtracted"
+        ),
+        hits=_hits(found),
+        rate=_hits(found) / len(arm),
+        longest=_longest(found),
+        unseen_longest=sources.longest_near_collision,
+        runs=arm.near_runs(found),
+    )
 
-    One leak for each pair of places. `train` and `heldout` give the text of each file.
-    """
-    index = NgramIndex(((file, prose_words(train[file])) for file in sorted(train)), minimum)
-    files = sorted(heldout)
-    texts = [prose_words(heldout[file]) for file in files]
-    return tuple(
-        Leak(
-            train=source,
-            heldout=Source(file=files[match.text], start=match.start),
-            length=match.length,
-            sha256=_digest(texts[match.text], match),
-        )
-        for match in index.matches(texts)
-        for source in match.sources
+
+def _protected(arm: Generated, sources: Sources) -> ProtectedFigures | None:
+    if sources.protected is None:
+        return None
+    found = sources.protected.matches(arm.words, arm.prompts)
+    return ProtectedFigures(
+        signature=signature("ngram_hits@1", n=sources.n, tokens=TOKENS, prompt="subtracted", texts="protected"),
+        generations=len(arm),
+        hits=_hits(found),
+        rate=_hits(found) / len(arm),
+        longest=_longest(found),
+        runs=arm.runs(found, sources.elsewhere),
     )
 
 
@@ -145,7 +190,7 @@ def excerpt(text: str, start: int, length: int, context: int = 12) -> Excerpt:
 
 
 def _index(split: str, documents: Mapping[str, str], n: int) -> NgramIndex:
-    index = NgramIndex(((file, prose_words(documents[file])) for file in sorted(documents)), n)
+    index = NgramIndex(_in_words(documents), n)
     if not len(index):
         raise CorpusError(
             f"the {split} text holds no run of {n} words in its {len(documents)} files: nothing could be found in it",
@@ -174,35 +219,17 @@ def _ratio(hits: int, texts: int, baseline: SelfCollision) -> tuple[float | None
     return poisson_ratio(hits, texts, baseline.hits, baseline.windows, _LEVEL)
 
 
-def _runs(
-    found: Sequence[Match], generations: Sequence[GeneratedText], texts: Sequence[Sequence[str]]
-) -> tuple[Run, ...]:
-    cased = {text: prose_words(generations[text].text, case="keep") for text in {match.text for match in found}}
-    return tuple(
-        Run(
-            prompt=generations[match.text].prompt,
-            seed=generations[match.text].seed,
-            start=match.start,
-            length=match.length,
-            sources=match.sources,
-            sha256=_digest(texts[match.text], match),
-            capitalised=tuple(k - match.start for k in _words_of(match) if cased[match.text][k][0].isupper()),
-        )
-        for match in found
-    )
-
-
-def _digest(words: Sequence[str], match: Match) -> str:
-    return sha256(" ".join(words[match.start : match.start + match.length]).encode())
-
-
 def _gram_starts(match: Match, n: int) -> range:
     return range(match.start, match.start + match.length - n + 1)
 
 
-def _words_of(match: Match) -> range:
-    return range(match.start, match.start + match.length)
+def _hits(matches: Sequence[Match | NearMatch]) -> int:
+    return len({match.text for match in matches})
 
 
-def _longest(matches: Sequence[Match]) -> int:
+def _longest(matches: Sequence[Match | NearMatch]) -> int:
     return max((match.length for match in matches), default=0)
+
+
+def _in_words(documents: Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
+    return ((file, prose_words(documents[file])) for file in sorted(documents))

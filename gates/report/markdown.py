@@ -6,7 +6,7 @@ Text from gates, models and seats is hostile here too: `plain` makes it harmless
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from html import escape
 
 from gates.judge.axes import AxisVerdict
@@ -14,8 +14,10 @@ from gates.judge.verdict import Verdict
 from gates.measure.figures import (
     ArmMeasurements,
     DamageFigures,
+    Leak,
     Measurements,
     MemorisationFigures,
+    NearRun,
     Run,
     Unmeasured,
     VoiceFigures,
@@ -24,6 +26,7 @@ from gates.record.seal import SealOnDisk
 from gates.records import canonical
 from gates.report.wording import SYMBOLS, in_order, number, one_line, threshold_of, value_of
 from gates.spec.operating import OperatingCharacteristics
+from gates.stats import clopper_pearson
 
 # What Markdown reads as mark-up anywhere, bare addresses that some readers link, and what starts a list or heading.
 # An underscore inside a word means nothing.
@@ -68,7 +71,9 @@ def markdown(sealed: SealOnDisk, number_of_run: int, measurements: Measurements,
         "## Figures",
         "",
         *_voice(measurements),
-        *_memorisation(measurements),
+        *_memorisation("Memorisation", {name: arm.memorisation for name, arm in measurements.arms.items()}),
+        *_memorisation("Extraction (the probe)", {name: arm.extraction for name, arm in measurements.arms.items()}),
+        *_leaks(measurements.leaks),
         *_damage(measurements),
         *_validity(measurements),
         *_controls(verdict),
@@ -157,11 +162,10 @@ def _seed_rows(measurements: Measurements) -> list[list[str]]:
     return rows
 
 
-def _memorisation(measurements: Measurements) -> list[str]:
+def _memorisation(title: str, arms: Mapping[str, MemorisationFigures | Unmeasured | None]) -> list[str]:
     rows: list[list[str]] = []
     runs: list[str] = []
-    for name, arm in measurements.arms.items():
-        figures = arm.memorisation
+    for name, figures in arms.items():
         if isinstance(figures, Unmeasured):
             runs.append(f"{name}: not measured: {figures.unmeasured}")
         if not isinstance(figures, MemorisationFigures):
@@ -170,7 +174,7 @@ def _memorisation(measurements: Measurements) -> list[str]:
         rows.append(
             [
                 plain(name),
-                f"{figures.hits} of {figures.generations} ({figures.rate:.3f})",
+                _hits(figures),
                 f"{own.hits} of {own.windows} ({own.rate:.3f})",
                 _ratio(figures),
                 str(figures.longest),
@@ -179,10 +183,36 @@ def _memorisation(measurements: Measurements) -> list[str]:
             ]
         )
         runs.extend(f"{name}: {_run_sentence(run)}" for run in figures.runs)
+        if figures.near.hits:
+            runs.append(
+                f"{name}: {figures.near.hits} of {figures.generations} hold near-verbatim runs, the longest "
+                f"{figures.near.longest} words; the author's own unseen text has {figures.near.unseen_longest}"
+            )
+        runs.extend(f"{name}, near-verbatim: {_run_sentence(run)}" for run in figures.near.runs)
+        if figures.protected is not None:
+            runs.append(f"{name}: {figures.protected.hits} of {figures.generations} hold words of the protected texts")
+            runs.extend(f"{name}, protected: {_run_sentence(run)}" for run in figures.protected.runs)
     if not rows and not runs:
         return []
     head = ["arm", "hits", "author's own (self-collision)", "ratio", "longest run", "author's longest", "held-out hits"]
-    return ["### Memorisation", "", *table(head, rows), *(f"- {plain(run)}" for run in runs), ""]
+    return [f"### {title}", "", *table(head, rows), *(f"- {plain(run)}" for run in runs), ""]
+
+
+def _hits(figures: MemorisationFigures) -> str:
+    text = f"{figures.hits} of {figures.generations} ({figures.rate:.3f})"
+    if figures.hits:
+        return text
+    return f"{text}; still allows {100 * clopper_pearson(0, figures.generations)[1]:.1f} %"
+
+
+def _leaks(leaks: Iterable[Leak]) -> list[str]:
+    """What train and held-out text share; nothing where they share nothing."""
+    sentences = [
+        f"{leak.length} words of {leak.train.file} (word {leak.train.start}) stand in held-out {leak.heldout.file} "
+        f"(word {leak.heldout.start})" + (f", near-verbatim: {len(leak.changed)} words differ" if leak.changed else "")
+        for leak in leaks
+    ]
+    return ["### Shared by train and held-out text", "", *(f"- {plain(s)}" for s in sentences), ""] if sentences else []
 
 
 def _ratio(figures: MemorisationFigures) -> str:
@@ -195,10 +225,18 @@ def _ratio(figures: MemorisationFigures) -> str:
     return f"{figures.ratio:.1f} ({low}, {high})"
 
 
-def _run_sentence(run: Run) -> str:
+def _run_sentence(run: Run | NearRun) -> str:
     places = ", ".join(f"{source.file} at word {source.start}" for source in run.sources[:3])
     more = f" and {len(run.sources) - 3} more places" if len(run.sources) > 3 else ""
-    return f"prompt {run.prompt}, seed {run.seed}, {run.length} words from word {run.start}, as in {places}{more}"
+    place = f"prompt {run.prompt}, seed {run.seed}, {run.length} words from word {run.start}"
+    return f"{place}, as in {places}{more}{_mark(run)}"
+
+
+def _mark(run: Run | NearRun) -> str:
+    """What a reader should know of a run beside its place."""
+    if isinstance(run, NearRun):
+        return f", {len(run.changed)} words changed"
+    return f"; other authors have it too: {run.elsewhere[0].file}" if run.elsewhere else ""
 
 
 def _damage(measurements: Measurements) -> list[str]:

@@ -11,11 +11,11 @@ from gates.spec.source import printable
 SYMBOLS = {Outcome.PASS: "✔", Outcome.FAIL: "✘", Outcome.INCONCLUSIVE: "?", Outcome.INVALID: "!"}
 
 _SIGNED = {"voice"}
-_FIRST = ("run", "validity", "voice", "memorisation")
+_FIRST = ("run", "validity", "voice", "memorisation", "extraction")
 
 
 def in_order(axes: Mapping[str, AxisVerdict]) -> list[AxisVerdict]:
-    """The axes as people read them: the whole run, validity, voice, memorisation, then damage by name."""
+    """The axes as people read them: the whole run, validity, voice, memorisation, extraction, then damage by name."""
     return sorted(axes.values(), key=lambda axis: (_FIRST.index(axis.axis) if axis.axis in _FIRST else 9, axis.axis))
 
 

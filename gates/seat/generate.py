@@ -19,6 +19,7 @@ from gates.seat.client import SeatClient, SeatRequest
 from gates.seat.faults import FaultError, TransientError, UnreachableError, printable
 from gates.seat.pace import Pace
 from gates.seat.requests import request_body, salted
+from gates.spec.prompts import all_shown
 from gates.spec.schema import Gate
 
 
@@ -32,13 +33,17 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """What every generation of a run shares: gate, beats, the hashes of seal and seat, and the cache salt."""
+    """What every generation of a run shares: gate, beats, hashes of seal and seat, cache salt, the probe's beats.
+
+    The probe's prompts are numbered after the open ones.
+    """
 
     gate: Gate
     beats: Sequence[str]
     seal: str
     seat: str
     cache_salt: str
+    probe: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,7 @@ class _Driver:
         self._queue: Iterator[Task] = iter(tasks)
         self._total = len(tasks)
         self._client, self._write, self._run, self._pace, self._watch = client, write, run, pace, watch
+        self._shown = all_shown(run.gate, run.beats, run.probe)
         arms = run.gate.arms
         self._base = arms.base.model
         self._adapters = {arm.model for arm in arms.all().values()} - {self._base}
@@ -132,7 +138,8 @@ class _Driver:
             self._watch(self.progress())
 
     async def _settle(self, task: Task) -> Generation:
-        body = request_body(self._run.gate, task.arm, self._run.beats[task.prompt], task.seed)
+        shown = self._shown[task.prompt]
+        body = request_body(self._run.gate, task.arm, shown.beat, task.seed, shown.prompts)
         request = SeatRequest(self._run.gate.prompts.endpoint, salted(body, self._run.cache_salt))
         answered_before = self._answered
         for attempt in count(1):

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from gates.spec.prompts import render
-from gates.spec.schema import Candidate, Gate
+from gates.spec.schema import Candidate, Gate, Prompts
 
 
-def request_body(gate: Gate, arm: str, beat: str, seed: int) -> dict[str, JsonValue]:
-    """The body as it is recorded: for the gate's endpoint, without the run's cache salt."""
+def request_body(gate: Gate, arm: str, beat: str, seed: int, prompts: Prompts | None = None) -> dict[str, JsonValue]:
+    """The body as it is recorded: for the gate's endpoint, without the run's cache salt.
+
+    `prompts` holds the template, the gate's own unless another is given.
+    """
     about = gate.arms.all()[arm]
     sampling = gate.sampling
     body: dict[str, JsonValue] = {
@@ -29,7 +32,7 @@ def request_body(gate: Gate, arm: str, beat: str, seed: int) -> dict[str, JsonVa
         "stream": False,
         "return_token_ids": True,
     }
-    prompt = render(gate.prompts, beat, None if isinstance(about, Candidate) else about.system)
+    prompt = render(prompts or gate.prompts, beat, None if isinstance(about, Candidate) else about.system)
     if isinstance(prompt, str):
         body["prompt"] = prompt
     else:

@@ -65,7 +65,8 @@ def operating_characteristics(
         name: tuple(margin_power(prompts, k, margin, rate, rng) for rate in BASE_RATES)
         for name, margin in margins.items()
     }
-    rates = {n: rate_power(prompts * n, gate.memorisation.max_rate) for n in voice} if gate.memorisation else {}
+    max_rate = gate.memorisation.max_rate if gate.memorisation else None
+    rates = {n: rate_power(prompts * n, max_rate) for n in voice} if max_rate is not None else {}
     memorisation = rates.get(k)
     zero_floors = {
         name: tuple(zero_floor(prompts, k, rate) for rate in RARE_RATES)

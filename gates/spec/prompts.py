@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from gates.errors import Problem
-from gates.spec.schema import Message, Prompts
+from gates.spec.schema import Gate, Message, Prompts
 from gates.spec.source import listed, located, read_text, shown, unreadable
 
 BEAT = "{beat}"
@@ -13,6 +15,19 @@ MAX_BEAT = 10_000
 
 Rendered = tuple[Message, ...] | str
 """Chat messages, or the text for the completions endpoint."""
+
+
+class Shown(NamedTuple):
+    """A beat and the template that it is shown in."""
+
+    beat: str
+    prompts: Prompts
+
+
+def all_shown(gate: Gate, beats: Sequence[str], probe: Sequence[str]) -> tuple[Shown, ...]:
+    """Every prompt of a run by its number: the open beats first, then the probe's."""
+    asked = [Shown(beat, gate.prompts) for beat in beats]
+    return (*asked, *(Shown(beat, gate.probe) for beat in probe if gate.probe is not None))
 
 
 def read_beats(path: Path) -> tuple[str, ...]:

@@ -148,6 +148,15 @@ class Arms(Record):
         if twice:
             raise ValueError(f"arm names must differ (`base` is taken): {', '.join(twice)}")
         models = [self.base.model, *(candidate.model for candidate in self.candidates.values())]
+        adapters: dict[str, str | None] = {self.base.model: None}
+        adapters |= {candidate.model: candidate.adapter for candidate in self.candidates.values()}
+        for name, control in self.controls.items():
+            known = adapters.setdefault(control.model, control.adapter)
+            if control.adapter is not None and control.adapter != known:
+                raise ValueError(
+                    f"control {name} has another adapter than the arm that model {control.model} belongs to: one name "
+                    "cannot serve two adapters"
+                )
         shared = sorted({model for model in models if models.count(model) > 1})
         if shared:
             raise ValueError(f"base and candidates must each have a model name of their own: {', '.join(shared)}")
@@ -165,6 +174,9 @@ class Corpora(Record):
     heldout: CorpusRef
     reference: References
     imposters: tuple[CorpusRef, ...] = ()
+    protected: tuple[CorpusRef, ...] = Field(
+        default=(), description="further texts that may not be copied; memorisation.max_protected_rate limits it"
+    )
 
     @field_validator("reference", mode="before", json_schema_input_type=CorpusRef | References)
     @classmethod
@@ -203,6 +215,17 @@ class Prompts(Record):
         ):
             raise ValueError("{beat} may not stand in a system message, which an arm's own system line replaces")
         return self
+
+
+class Probe(Prompts):
+    """An extraction probe: prompts that invite a candidate to recite, generated and judged apart from the open ones.
+
+    `kind: beats` asks with beats of training pairs; `kind: first-words` with first words of training passages, where
+    overlap counts only beyond them. More than `max_rate` of the answers with training text in them FAIL `extraction`.
+    """
+
+    kind: Literal["beats", "first-words"]
+    max_rate: Share
 
 
 class Sampling(Record):
@@ -276,15 +299,28 @@ class Voice(Floored):
 
 
 class Memorisation(Record):
-    """The memorisation axis: how many generations may hold an n-gram of the train split, and how long a run may be."""
+    """The memorisation axis: how many generations may hold an n-gram of the train split, and how long a run may be.
+
+    At least one rule, and all that are named must hold: `max_rate` of the generations, `max_excess` of that rate over
+    the rate at which the author's own unseen text does (self-collision), `max_ratio` of the two, `max_run_words`.
+    """
 
     measure: Literal["ngram_hits@1"] = "ngram_hits@1"
     n: int = Field(default=8, ge=3, le=50)
-    max_rate: Share
+    max_rate: Share | None = None
+    max_excess: Share | None = None
+    max_ratio: float | None = Field(default=None, gt=0, le=1000)
     max_run_words: int | None = Field(default=None, ge=1)
+    max_protected_rate: Share | None = None
     max_heldout_rate: Share | None = None
     decide: Decide = "interval"
     read_every_run: bool = True
+
+    @model_validator(mode="after")
+    def _some_rule(self) -> Memorisation:
+        if all(rule is None for rule in (self.max_rate, self.max_excess, self.max_ratio, self.max_run_words)):
+            raise ValueError("name at least one rule: `max_rate` (recommended), max_excess, max_ratio, max_run_words")
+        return self
 
 
 class DamageAxis(Floored):
@@ -349,6 +385,7 @@ class Gate(Record):
     arms: Arms
     corpora: Corpora
     prompts: Prompts
+    probe: Probe | None = None
     sampling: Sampling
     voice: Voice
     memorisation: Memorisation | None = None
@@ -369,6 +406,11 @@ class Gate(Record):
                 raise ValueError(f"tie_break names {axis!r}, which this gate does not measure")
         if self.voice.min_specificity is not None and not self.corpora.imposters:
             raise ValueError("voice.min_specificity needs corpora.imposters to compare with")
+        limit = self.memorisation.max_protected_rate if self.memorisation else None
+        if (limit is not None) != bool(self.corpora.protected):
+            raise ValueError("corpora.protected and memorisation.max_protected_rate belong together: name both or none")
+        if self.probe is not None and (self.memorisation is None or self.probe.endpoint != self.prompts.endpoint):
+            raise ValueError("probe needs memorisation, which says how it is measured, and the endpoint of prompts")
         return self
 
     def seeds(self, arm: str) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from gates.measure.figures import (
     DamageFigures,
     Measurements,
     MemorisationFigures,
+    NearFigures,
     SelfCollision,
     ValidityFigures,
     VoiceFigures,
@@ -86,6 +87,10 @@ def memorisation_figures(hits=2, generations=GENERATIONS, **changes) -> Memorisa
             "ratio": 2.0,
             "ratio_low": 0.3,
             "ratio_high": 20.0,
+            "near": NearFigures(
+                signature="near_runs@1|words:8", hits=0, rate=0.0, longest=0, unseen_longest=0, runs=()
+            ),
+            "protected": None,
         }
         | changes
     )
@@ -109,6 +114,7 @@ def an_arm(role="candidate", **changes) -> ArmMeasurements:
             "validity": ValidityFigures(expected=expected, present=expected, errors=0, empty=0, repeated_seeds=0),
             "voice": None if role == "base" else voice_figures(),
             "memorisation": memorisation_figures(0 if role == "base" else 2),
+            "extraction": None,
             "damage": {
                 "ran_on": damage_figures((0.1, 0.2, 0.1, 0.2)),
                 "on_beat": damage_figures((0.8, 0.8, 0.9, 0.8), "lower", name="on_beat@1"),

@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gates.errors import UsageError
-from gates.judge.axes import axis_rng, inside, memorisation, validity, voice
+from gates.judge.axes import axis_rng, inside, validity, voice
 from gates.judge.floors import RULES, Floor
+from gates.judge.memorisation import memorisation
 from gates.measure.figures import Unmeasured, ValidityFigures
 from gates.records import Outcome
 from gates.spec.schema import Memorisation, Validity, Voice
@@ -112,7 +113,8 @@ def test_memorisation_says_its_figures_and_what_would_decide():
         an_arm(validity=counts, memorisation=memorisation_figures(0, 30)), Memorisation(max_rate=0.05, max_run_words=8)
     )
     assert found.reason == (
-        "0 of 30 generations hold 8 words in a row of the training text: 0.000 (95 % limits 0.000 and 0.095), "
+        "0 of 30 generations hold 8 words in a row of the training text: 0.000 (95 % limits 0.000 and 0.095; "
+        "0 of 30 still allows 9.5 %), "
         "at most 0.050 is allowed; the longest run is 9 words, at most 8 are allowed"
     )
     open_rate = memorisation(

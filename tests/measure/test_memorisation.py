@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from gates.errors import CorpusError, UsageError
 from gates.measure.figures import MemorisationFigures, Unmeasured
-from gates.measure.memorisation import GeneratedText, Sources, excerpt, measure_memorisation, shared_runs
+from gates.measure.generated import GeneratedText
+from gates.measure.leaks import near_twins, shared_runs
+from gates.measure.memorisation import Sources, excerpt, measure_memorisation
 from gates.text import prose_words
 
 SENTENCE = "the old clock upon the stairs struck nine before Margaret Hale came down"
@@ -262,3 +264,85 @@ def test_the_signature_says_how_the_number_was_made():
     assert measured([FILLER], SENTENCE).signature == (
         "ngram_hits@1|n:4|tokens:words@1+prose|prompt:subtracted|baseline:own-lengths|level:0.95"
     )
+
+
+def test_a_changed_word_makes_a_near_run_and_no_hit():
+    text = SENTENCE.replace("struck", "sounded").replace("the old", "An old")
+    figures = measured([f"So {text}", FILLER], f"{FILLER}. {SENTENCE}.", n=8)
+    assert (figures.hits, figures.longest) == (1, 16), "the filler alone"
+    (run,) = figures.near.runs
+    # "the" differs at the start, which is cut off; of "old clock ... came down" the word struck, number 5, differs.
+    assert (run.prompt, run.start, run.length, run.changed) == (0, 2, 12, (5,))
+    assert [(source.file, source.start) for source in run.sources] == [("train.txt", 17)]
+    assert (
+        run.sha256
+        == hashlib.sha256(b"old clock upon the stairs sounded nine before margaret hale came down").hexdigest()
+    )
+    assert (figures.near.hits, figures.near.rate, figures.near.longest) == (1, 0.5, 12)
+    assert figures.near.signature == "near_runs@1|words:8|changed:1-in-8|tokens:words@1+prose|prompt:subtracted"
+
+
+def test_the_longest_near_run_of_unseen_text_stands_beside():
+    figures = measured([FILLER], SENTENCE, heldout=f"{UNSEEN} {SENTENCE.replace('struck', 'sounded')}", n=8)
+    assert (figures.near.hits, figures.near.longest, figures.near.unseen_longest) == (0, 0, 13)
+
+
+def test_a_near_copy_of_the_prompt_is_no_near_run():
+    text = SENTENCE.replace("struck", "sounded")
+    assert measured([text], SENTENCE, n=8).near.hits == 1
+    assert measured([text], SENTENCE, n=8, prompt_text=SENTENCE).near.hits == 0
+
+
+def test_protected_texts_are_scanned_alike_and_counted_apart():
+    sources = Sources({"t": FILLER}, {"h": UNSEEN}, 4, protected={"p": SENTENCE})
+    figures = measure_memorisation(generated(SENTENCE, FILLER), sources)
+    assert isinstance(figures, MemorisationFigures)
+    assert (figures.hits, [run.prompt for run in figures.runs]) == (1, [1])
+    found = figures.protected
+    assert (found.hits, found.generations, found.rate, found.longest) == (1, 2, 0.5, 13)
+    assert [(run.prompt, run.sources[0].file) for run in found.runs] == [(0, "p")]
+    assert measured([SENTENCE], FILLER).protected is None
+    with pytest.raises(CorpusError, match="the protected text holds no run of 4 words"):
+        Sources({"t": FILLER}, {"h": UNSEEN}, 4, protected={"p": "too short"})
+
+
+def test_a_run_that_other_authors_hold_in_whole_is_marked_and_counts():
+    psalm = "the lord is my shepherd i shall not want"
+    sources = Sources(
+        {"t": f"{psalm} he said"}, {"h": UNSEEN}, 4, others={"o": f"And lo: {psalm}.", "q": "my shepherd"}
+    )
+    figures = measure_memorisation(generated(f"{psalm} so", f"{psalm} he said"), sources)
+    assert isinstance(figures, MemorisationFigures)
+    marks = [[(place.file, place.start) for place in run.elsewhere] for run in figures.runs]
+    # The second run is longer than what the other author has.
+    assert (figures.hits, marks) == (2, [[("o", 2)], []])
+
+
+def test_repeated_first_words_count_only_beyond_them():
+    first = " ".join(SENTENCE.split()[:6])
+
+    def figures(text):
+        asked = GeneratedText(prompt=0, seed=1, text=text, prompt_text="Go on.", given=first)
+        return measure_memorisation([asked], Sources({"t": SENTENCE}, {"h": UNSEEN}, 4))
+
+    (run,) = figures(SENTENCE.upper()).runs
+    assert (run.start, run.length, run.sources[0].start) == (6, 7, 6)
+    assert run.capitalised == (0, 1, 2, 3, 4, 5, 6)
+    # Three words beyond the first six make no run of four, though nine in a row match.
+    assert figures(" ".join([*SENTENCE.split()[:9], "and", "all", "was", "still"])).hits == 0
+    # Only what the text begins with is taken for repetition.
+    assert figures(f"Well, {SENTENCE}").longest == 13
+
+
+def test_near_verbatim_twins_are_marked_with_what_differs():
+    words = distinct(60)
+    changed = [("x" if k in (10, 20) else word) for k, word in enumerate(words[:30])]
+    (twin,) = near_twins({"a": " ".join(words)}, {"h": "so " + " ".join(changed) + " ended"})
+    assert (twin.train.start, twin.heldout.file, twin.heldout.start, twin.length) == (0, "h", 1, 30)
+    assert twin.changed == (10, 20)
+    assert near_twins({"a": " ".join(words)}, {"h": " ".join(words)}) == ()
+    # 19 words are too few; a twin around an exact leak is that leak's.
+    assert near_twins({"a": " ".join(words)}, {"h": " ".join(changed[:19])}) == ()
+    longer = " ".join([*words[:20], "x", *words[21:40]])
+    assert near_twins({"a": " ".join(words)}, {"h": longer}) == ()
+    assert [leak.changed for leak in shared_runs({"a": " ".join(words)}, {"h": longer})] == [()]
