@@ -1,0 +1,142 @@
+"""Anybody's texts: text files, folders of them, and JSONL with a `text` field, read strictly and named by place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gates.errors import InputError, Problem, UsageError
+from gates.spec.source import MAX_PROBLEMS, located, printable, shown
+
+JSON_LINES = (".jsonl", ".ndjson")
+
+
+class NamedText(NamedTuple):
+    """A text, where it stands (FILE, or FILE:LINE in JSONL), and its prompt where the line has one."""
+
+    name: str
+    text: str
+    prompt: str | None
+
+
+def read_texts(paths: Sequence[Path]) -> tuple[NamedText, ...]:
+    """The texts of files and folders (read through, by name, hidden files passed over) in the order given.
+
+    A text file is one text; a line of JSONL is one text, with the fields `text` and, if it has one, `prompt`; a
+    recorded generation's prompt is taken from its request. Raises InputError listing every file that is missing,
+    empty or not UTF-8, and every line that is not as it should be.
+    """
+    problems: list[Problem] = []
+    found = [text for file in _files(paths, problems) for text in _texts(file, problems)]
+    if problems:
+        raise _unusable(problems)
+    return tuple(found)
+
+
+def read_prompts(path: Path, count: int) -> tuple[str, ...]:
+    """As many prompts as there are texts, or one for all: lines of a text file, `prompt` or `text` of JSONL, files.
+
+    Lines of a text file stay as they are: an empty one stands for a text without a prompt. Raises InputError as
+    `read_texts`, and UsageError for any other number of prompts.
+    """
+    problems: list[Problem] = []
+    if path.is_file() and path.suffix.lower() not in JSON_LINES:
+        content = _decoded(path, problems)
+        if problems:
+            raise _unusable(problems)
+        prompts = content.removesuffix("\n").split("\n")
+    else:
+        prompts = [text.text if text.prompt is None else text.prompt for text in read_texts([path])]
+    if len(prompts) not in (1, count):
+        raise UsageError(
+            f"{printable(str(path))}: {len(prompts)} prompts for {count} texts",
+            next_step="give one prompt for each text, in the same order, or one for all",
+        )
+    return tuple(prompts) if len(prompts) == count else tuple(prompts * count)
+
+
+def _files(paths: Iterable[Path], problems: list[Problem]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_file():
+            yield path
+        elif path.is_dir():
+            inside = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file, path))
+            if not inside:
+                problems.append(located(path, 0, "folder", "", "there is no text in it", "name a folder with texts"))
+            yield from inside
+        else:
+            problems.append(located(path, 0, "path", "", "there is no such file or folder", "check the path"))
+
+
+def _hidden(file: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in file.relative_to(folder).parts)
+
+
+def _texts(file: Path, problems: list[Problem]) -> Iterator[NamedText]:
+    before = len(problems)
+    content = _decoded(file, problems)
+    if len(problems) > before:
+        return
+    if not content.strip():
+        problems.append(located(file, 0, "file", "", "the file is empty", "leave it out"))
+    elif file.suffix.lower() in JSON_LINES:
+        # Only a newline ends a line: JSON strings may hold other line separators.
+        for number, line in enumerate(content.split("\n"), 1):
+            if line.strip():
+                yield from _line(file, number, line, problems)
+    else:
+        yield NamedText(file.as_posix(), content, None)
+
+
+def _line(file: Path, number: int, line: str, problems: list[Problem]) -> Iterator[NamedText]:
+    def wrong(place: str, value: str, rule: str, hint: str = "") -> None:
+        problems.append(located(file, number, place, value, rule, hint))
+
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        said = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        wrong("line", shown(line), f"this is no JSON: {said}", "write one JSON object a line")
+        return
+    if not isinstance(document, dict):
+        wrong("line", shown(line), "must be a JSON object", 'write {"text": "..."}')
+    elif not isinstance(document.get("text"), str):
+        wrong("text", shown(document["text"]) if "text" in document else "", "must be there, and a string")
+    elif "request" in document:
+        yield NamedText(f"{file.as_posix()}:{number}", document["text"], _asked(document["request"]))
+    elif not isinstance(document.get("prompt", ""), str):
+        wrong("prompt", shown(document["prompt"]), "must be a string")
+    else:
+        yield NamedText(f"{file.as_posix()}:{number}", document["text"], document.get("prompt"))
+
+
+def _asked(request: object) -> str | None:
+    """All that the request of a recorded generation showed the model."""
+    if not isinstance(request, dict):
+        return None
+    messages = request.get("messages")
+    if isinstance(messages, list):
+        return "\n\n".join(str(message.get("content")) for message in messages if isinstance(message, dict))
+    prompt = request.get("prompt")
+    return prompt if isinstance(prompt, str) else None
+
+
+def _decoded(file: Path, problems: list[Problem]) -> str:
+    try:
+        data = file.read_bytes()
+        return data.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        bad = shown(error.object[error.start : error.start + 1])
+        problems.append(located(file, line, "byte", bad, "the file is not UTF-8 here", "save it as UTF-8"))
+    except OSError as error:
+        problems.append(located(file, 0, "file", "", f"cannot be read: {error.strerror or error}"))
+    return ""
+
+
+def _unusable(problems: list[Problem]) -> InputError:
+    more = f", the first {MAX_PROBLEMS} of them" if len(problems) > MAX_PROBLEMS else ""
+    count = f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"
+    return InputError(f"the texts cannot be used: {count}{more}:", tuple(problems[:MAX_PROBLEMS]))
