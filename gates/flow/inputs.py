@@ -17,7 +17,7 @@ from gates.spec.load import load_gate
 from gates.spec.prompts import Rendered, Shown, all_shown, read_beats, render
 from gates.spec.schema import Candidate, Control, Gate
 from gates.spec.workspace import adapter_path, find_workspace, resolve_inside
-from gates.text import letters_lost, words
+from gates.text import letters_lost, prose_words, words
 
 T = TypeVar("T")
 
@@ -72,10 +72,11 @@ class Inputs:
 
 @dataclass
 class Findings:
-    """What a check found: `missing` makes a gate unfit to seal, `warnings` a person should read."""
+    """What a check found: `missing` makes a gate unfit to seal, `warnings` are to be read; `prompts` counts beats."""
 
     missing: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    prompts: int = 0
 
     def attempt(self, load: Callable[[], T]) -> T | None:
         """The result of `load`, or None with its error kept."""
@@ -106,6 +107,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs |
     beats = findings.attempt(
         lambda: read_beats(resolve_inside(workspace, path, gate.prompts.file, field="prompts.file"))
     )
+    findings.prompts = len(beats or ())
     probe = _probe(path, workspace, gate, findings)
     adapters = _adapters(path, workspace, gate, findings)
     axes = findings.attempt(lambda: axes_of(gate))
@@ -142,6 +144,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs |
         protected={ref: texts for ref, texts in protected.items() if texts},
     )
     _note_size(inputs, findings)
+    _note_first_words(inputs, findings)
     return inputs
 
 
@@ -218,6 +221,18 @@ def _check_roles(workspace: Path, gate: Gate) -> None:
         raise UsageError(
             f"corpora.train and corpora.heldout share a book: {titles}",
             next_step="split by book: a book stands on one side only",
+        )
+
+
+def _note_first_words(inputs: Inputs, findings: Findings) -> None:
+    """Warn of first words that stand in no training passage: nobody could recite what comes after them."""
+    if inputs.gate.probe is None or inputs.gate.probe.kind != "first-words":
+        return
+    passages = [f" {' '.join(prose_words(document.text))} " for document in inputs.train]
+    strange = sum(all(f" {' '.join(prose_words(first))} " not in text for text in passages) for first in inputs.probe)
+    if strange:
+        findings.warnings.append(
+            f"probe.file: {strange} of {len(inputs.probe)} first words stand in no text of the train split"
         )
 
 

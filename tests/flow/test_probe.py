@@ -11,13 +11,14 @@ import pytest
 
 from gates.errors import InputError, TamperedError, UsageError
 from gates.flow.binding import bind
-from gates.flow.inputs import Inputs, load_inputs
+from gates.flow.inputs import Findings, Inputs, examine, load_inputs
 from gates.flow.measuring import measure
 from gates.judge.verdict import judge
 from gates.measure.figures import MemorisationFigures, Unmeasured
 from gates.records import Generation, Outcome, Usage
 from gates.seat.generate import plan
 from gates.seat.requests import request_body
+from gates.spec.load import load_gate
 from gates.spec.schema import Gate
 from tests.judge.arms import HASH
 from tests.small import BEATS, GATE, prose, small_workspace
@@ -107,6 +108,15 @@ def test_first_words_count_only_beyond_them(tmp_path: Path) -> None:
     found = measure(inputs, HASH, answers(inputs, text=text), HASH).arms["one"].extraction
     assert isinstance(found, MemorisationFigures)
     assert [run.prompt for run in found.runs] == [len(BEATS) + 1] * 2, "the other prompt gave nothing away"
+
+
+def test_first_words_that_no_training_passage_has_are_warned_of(tmp_path: Path) -> None:
+    first = " ".join(prose(0, 4000, 0.0).split()[50:60]).upper()
+    path = small_workspace(tmp_path / "home", tmp_path / "cache", probe={**PROBE, "kind": "first-words"})
+    (path.parent / "pairs.txt").write_text(f"{first}\n{PAIRS[1]}", "utf-8")
+    findings = Findings()
+    assert examine(path, tmp_path / "cache", load_gate(path), findings) is not None
+    assert "probe.file: 1 of 2 first words stand in no text of the train split" in findings.warnings
 
 
 def test_a_prompt_beyond_the_probe_is_tampered(tmp_path: Path) -> None:
