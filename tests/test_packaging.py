@@ -1,0 +1,169 @@
+"""What is shipped: the core runs without extras, declares what it imports, and names no machine of its makers."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from gates import __version__
+from gates.cli import cli
+from tests.small import small_workspace
+
+EXTRAS = (
+    "dask",
+    "distributed",
+    "fsspec",
+    "gguf",
+    "jinja2",
+    "matplotlib",
+    "peft",
+    "pip",
+    "safetensors",
+    "starlette",
+    "torch",
+    "transformers",
+    "uvicorn",
+    "xllamacpp",
+)
+
+# `python -c` with the extras blocked: their import fails as it does where they are not installed.
+WITHOUT_EXTRAS = f"""
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {EXTRAS!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+sys.argv[0] = "gates"
+from gates.cli import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def project(root: Path) -> dict[str, Any]:
+    return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def bare(folder: Path, root: Path, *arguments: str, **changes: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command without any extra, in a small workspace."""
+    small_workspace(folder / "workspace", folder / "cache", **changes)
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS, *arguments],
+        env={"GATES_CACHE": str(folder / "cache"), "PYTHONPATH": str(root)},
+        cwd=folder / "workspace",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--help",), "Pre-registered gates"),
+        (("schema",), '"title": "gate file, gates/1"'),
+        (("check", "prereg/small.yaml"), "complete, 48 generations"),
+        (("corpora", "show", "author"), "train: 1 texts of 1 books by 1 authors, 4,000 words"),
+        (("seat", "serve", "--help"), "--adapter NAME=PATH"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_the_core_runs_without_extras(tmp_path: Path, root: Path, arguments: tuple[str, ...], said: str) -> None:
+    ended = bare(tmp_path, root, *arguments)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert said in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [("seat", "serve", "--port", "0"), ("seal", "prereg/small.yaml", "--yes")], ids=str
+)
+def test_the_embedded_seat_says_which_extra_it_needs(tmp_path: Path, root: Path, arguments: tuple[str, ...]) -> None:
+    ended = bare(tmp_path, root, *arguments, seat="embedded")
+    assert ended.returncode == 2
+    assert re.search(
+        r"gates: the embedded seat needs the package \w+, which is not installed\n"
+        r'  next: pip install "voice-gates\[embedded\]"\n$',
+        ended.stderr,
+    ), ended.stderr
+
+
+def names(requirements: list[str]) -> list[str]:
+    return [re.split(r"[^A-Za-z0-9._-]", requirement)[0].lower() for requirement in requirements]
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            yield node.module.split(".")[0]
+
+
+def test_everything_imported_is_declared(root: Path, project: dict[str, Any]) -> None:
+    core = set(names(project["dependencies"]))
+    extra = set(names(project["optional-dependencies"]["embedded"]))
+    # pydantic requires its own core at one exact version and documents it as part of its interface.
+    owners = packages_distributions() | {"pydantic_core": ["pydantic"]}
+    undeclared = []
+    for path in sorted((root / "gates").rglob("*.py")):
+        allowed = core | extra if "embedded" in path.relative_to(root).parts else core
+        for module in imported(path):
+            if module in sys.stdlib_module_names or module == "gates":
+                continue
+            if not {owner.lower() for owner in owners.get(module, [])} & allowed:
+                undeclared.append(f"{path.relative_to(root)}: {module}")
+    assert undeclared == []
+
+
+def test_the_version_is_one_and_the_command_is_installed(project: dict[str, Any]) -> None:
+    assert project["dynamic"] == ["version"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|a\d+|b\d+|rc\d+)?", __version__)
+    assert project["scripts"] == {"gates": "gates.cli:main"}
+
+
+def test_the_changelog_knows_every_command(root: Path) -> None:
+    changelog = (root / "CHANGELOG.md").read_text("utf-8")
+    assert re.search(r"^## (Unreleased|\d+\.\d+\.\d+)", changelog, re.MULTILINE)
+    commands = [name for name in cli.list_commands(click.Context(cli)) if f"gates {name}" not in changelog]
+    assert commands == []
+
+
+MACHINES = re.compile("/work/|/tmp/lab|/home/[a-z]|/Users/|/root/")
+REGISTRIES = re.compile(r"pypi\.org|pythonhosted\.org|crates\.io|npmjs\.|proxy\.golang|anaconda\.org")
+TEXT = {".py", ".md", ".toml", ".yaml", ".yml", ".json", ".jsonl", ".txt", ".cfg", ".ini", ".head", ""}
+MADE = {"__pycache__", "build", "dist"}
+
+
+def shipped(root: Path) -> Iterator[Path]:
+    """Every text file of the repository but this one, hidden folders (environments, caches) and built ones apart."""
+    for path in sorted(root.rglob("*")):
+        parts = path.relative_to(root).parts
+        unwanted = any(part.startswith(".") or part in MADE for part in parts)
+        if path.is_file() and path.suffix in TEXT and not unwanted and path != Path(__file__):
+            yield path
+
+
+@pytest.mark.parametrize("pattern", [MACHINES, REGISTRIES], ids=["machines", "registries"])
+def test_no_file_names_a_machine_or_a_registry(root: Path, pattern: re.Pattern[str]) -> None:
+    files = list(shipped(root))
+    assert len(files) > 100
+    found = [
+        f"{path.relative_to(root)}:{number}: {match[0]}"
+        for path in files
+        for number, line in enumerate(path.read_text("utf-8").split("\n"), 1)
+        if (match := pattern.search(line))
+    ]
+    assert found == []
