@@ -41,7 +41,7 @@ References = Annotated[tuple[CorpusRef, ...], Field(min_length=1)]
 
 Url = Annotated[
     str,
-    StringConstraints(pattern=r"^https?://[^\s@?#]+$"),
+    StringConstraints(pattern=r"^https?://(\[[0-9A-Fa-f:.]+\]|[^\s@?#/:\[\]]+)(:[0-9]{1,5})?(/[^\s@?#]*)?$"),
     Field(description="an http or https address without user name, query or fragment"),
 ]
 
