@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -14,6 +15,13 @@ from gates.seat.faults import BrokenContractError, printable
 Endpoint = Literal["chat", "completions"]
 
 _Count = Annotated[int, Field(ge=0, le=2**53 - 1)]
+_Logprob = Annotated[float, Field(ge=-1e4, le=1e-3)]  # vLLM writes -9999 for minus infinity; 0 may be rounded up
+_FINISHED = ("stop", "length")
+_SURROGATE = r"\\u[dD]{}[0-9a-fA-F]{{2}}"
+_ESCAPE = re.compile(
+    rf"{_SURROGATE.format('[89abAB]')}{_SURROGATE.format('[c-fC-F]')}|({_SURROGATE.format('[89a-fA-F]')})|\\.".encode(),
+    re.DOTALL,
+)
 _KEPT_HEADERS = ("x-litellm-", "via", "x-cache", "retry-after")
 
 
@@ -50,7 +58,7 @@ class _Part(BaseModel):
 
 class _Candidate(_Part):
     token: str
-    logprob: float
+    logprob: _Logprob
 
 
 class _Token(_Candidate):
@@ -60,8 +68,8 @@ class _Token(_Candidate):
 class _Logprobs(_Part):
     content: list[_Token] | None = None
     tokens: list[str] | None = None
-    token_logprobs: list[float | None] | None = None
-    top_logprobs: list[dict[str, float] | None] | None = None
+    token_logprobs: list[_Logprob | None] | None = None
+    top_logprobs: list[dict[str, _Logprob] | None] | None = None
 
 
 class _Message(_Part):
@@ -73,7 +81,7 @@ class _Choice(_Part):
     text: str | None = None
     finish_reason: str | None = None
     logprobs: _Logprobs | None = None
-    prompt_token_ids: list[int] | None = None
+    prompt_token_ids: list[_Count] | None = None
 
 
 class _Usage(_Part):
@@ -87,28 +95,30 @@ class _Reply(_Part):
     model: str | None = None
     system_fingerprint: str | None = None
     usage: _Usage | None = None
-    prompt_token_ids: list[int] | None = None
+    prompt_token_ids: list[_Count] | None = None
 
 
 def read_answer(endpoint: Endpoint, data: bytes, headers: Mapping[str, str]) -> Answer:
-    """Read the body of a 200. Raises BrokenContractError when it is no answer of this endpoint."""
-    try:
-        reply = _Reply.model_validate_json(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "body"
-        raise BrokenContractError(
-            f"the answer breaks the contract: {place}: {printable(first['msg'])} ({len(data)} bytes)"
-        ) from None
+    """Read the body of a 200; half a surrogate pair in it, which no text can hold, becomes U+FFFD.
+
+    Raises BrokenContractError when it is no answer of this endpoint, or one that the server broke off.
+    """
+    reply = _reply(data)
     if reply.error is not None:
         raise BrokenContractError(f"the seat answered 200 with an error: {printable(str(reply.error))}")
     if reply.choices is None or len(reply.choices) != 1:
         found = "no choices" if not reply.choices else f"{len(reply.choices)} choices"
         raise BrokenContractError(f"the answer has {found} where one was asked for")
     choice = reply.choices[0]
+    text = _text(endpoint, choice)
+    if choice.finish_reason not in _FINISHED:
+        raise BrokenContractError(
+            f"the answer was broken off: finish_reason is {printable(repr(choice.finish_reason), limit=60)}, "
+            "a whole answer's is 'stop' or 'length'"
+        )
     ids = reply.prompt_token_ids if reply.prompt_token_ids is not None else choice.prompt_token_ids
     return Answer(
-        text=_text(endpoint, choice),
+        text=text,
         finish_reason=choice.finish_reason,
         usage=_usage(reply.usage),
         model=reply.model,
@@ -119,6 +129,24 @@ def read_answer(endpoint: Endpoint, data: bytes, headers: Mapping[str, str]) -> 
             name.lower(): printable(value) for name, value in headers.items() if name.lower().startswith(_KEPT_HEADERS)
         },
     )
+
+
+def _reply(data: bytes) -> _Reply:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise BrokenContractError(
+            f"the answer breaks the contract: body: not UTF-8 at byte {error.start} of {len(data)}", retryable=False
+        ) from None
+    try:
+        return _Reply.model_validate_json(_ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], data))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "body"
+        raise BrokenContractError(
+            f"the answer breaks the contract: {place}: {printable(first['msg'])} ({len(data)} bytes)",
+            retryable=first["type"] == "json_invalid",  # cut JSON may come whole; a wrong value comes again
+        ) from None
 
 
 def _text(endpoint: Endpoint, choice: _Choice) -> str:

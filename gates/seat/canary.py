@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -35,10 +35,25 @@ Scores = tuple[TokenScore, ...]
 
 
 class ModelCanary(Record):
-    """One model against itself: the largest difference between repeated answers, in nats."""
+    """One model against itself: the largest difference between repeated answers, in nats, and its first answer.
+
+    `positions` holds, for each token of that answer, (token, log probability) of the chosen one and then of the others
+    listed in its place.
+    """
 
     model: str
     noise: float = Field(ge=0)
+    positions: tuple[Annotated[tuple[tuple[str, float], ...], Field(min_length=1)], ...]
+
+    @property
+    def scores(self) -> Scores:
+        """The first answer as scores."""
+        return tuple(TokenScore(*position[0], dict(position)) for position in self.positions)
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The tokens of the first answer."""
+        return tuple(position[0][0] for position in self.positions)
 
 
 class PairCanary(Record):
@@ -141,12 +156,24 @@ def _compare(
             first=first,
             second=second,
             difference=distance(answers[first][0], answers[second][0]),
-            threshold=max(LEAST, APART * max(noise[first], noise[second])),
+            threshold=_threshold(noise[first], noise[second]),
         )
         for first, second in combinations(answers, 2)
     )
     causes.extend(_alike(pair, base) for pair in pairs if not pair.apart)
-    return tuple(ModelCanary(model=model, noise=value) for model, value in noise.items()), pairs
+    models = tuple(
+        ModelCanary(model=model, noise=value, positions=tuple(map(_position, answers[model][0])))
+        for model, value in noise.items()
+    )
+    return models, pairs
+
+
+def _threshold(*noises: float) -> float:
+    return max(LEAST, APART * max(noises))
+
+
+def _position(score: TokenScore) -> tuple[tuple[str, float], ...]:
+    return tuple({score.token: score.logprob, **_listed(score)}.items())
 
 
 def _alike(pair: PairCanary, base: str) -> str:
@@ -157,9 +184,39 @@ def _alike(pair: PairCanary, base: str) -> str:
             "prefix and target modules are the base's (a wrong prefix loads without an error), and load it anew"
         )
     return (
-        f"{pair.first!r} and {pair.second!r} answer alike ({measured}): one adapter under two names; "
-        "check the path that each was loaded from"
+        f"{pair.first!r} and {pair.second!r} answer alike ({measured}): one adapter under two names, "
+        "or two files of the same bytes; check the path that each was loaded from, or leave one out of the gate"
     )
+
+
+def same_voices(first: CanaryReport, now: CanaryReport) -> list[str]:
+    """One sentence for each model and each pair that answers otherwise than in the first session; empty is well.
+
+    A model is held against its own first answer, as two models are held against each other. A pair's difference may
+    change by as much as the larger of its thresholds; it is compared where both models choose the same tokens as then,
+    since otherwise other positions entered it.
+    """
+    then, since = ({model.model: model for model in report.models} for report in (first, now))
+    both = [model for model in then if model in since]
+    changes = [f"{model!r} was heard in one of the sessions only" for model in sorted(then.keys() ^ since.keys())]
+    for model in both:
+        moved = distance(then[model].scores, since[model].scores)
+        allowed = _threshold(then[model].noise, since[model].noise)
+        if moved > allowed:
+            changes.append(f"{model!r} answers {moved:.3g} nats away from its first answer (allowed {allowed:.3g})")
+    steady = {model for model in both if then[model].tokens == since[model].tokens}
+    before = {(pair.first, pair.second): pair for pair in first.pairs}
+    for pair in now.pairs:
+        old = before.get((pair.first, pair.second))
+        if old is None or not {pair.first, pair.second} <= steady:
+            continue
+        allowed = max(old.threshold, pair.threshold)
+        if abs(pair.difference - old.difference) > allowed:
+            changes.append(
+                f"{pair.first!r} and {pair.second!r} differed by {old.difference:.3g} nats and now by "
+                f"{pair.difference:.3g} (allowed change {allowed:.3g})"
+            )
+    return changes
 
 
 def distance(first: Scores, second: Scores) -> float:

@@ -1,13 +1,15 @@
 """The only way to a seat: the OpenAI SDK's async client, with every foreign exception translated here.
 
 Nothing of the environment reaches the seat (no proxy to loopback, no organisation, no extra headers), redirects are
-not followed, answers are bounded in size and time, and the API key appears in no error, log or repr.
+not followed, answers are bounded in size and time, and the API key appears in no error, log, repr or record: an answer
+that repeats it is read without it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
 from types import TracebackType
@@ -19,10 +21,21 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from gates.errors import UsageError
 from gates.seat.answers import Answer, Endpoint, read_answer
-from gates.seat.faults import FOREIGN, BrokenContractError, UnreachableError, fault_of, fault_of_status
+from gates.seat.faults import (
+    FOREIGN,
+    REDACTED,
+    BrokenContractError,
+    UnreachableError,
+    fault_of,
+    fault_of_status,
+    printable,
+)
 
 MAX_BYTES = 64 * 2**20
 """The largest answer that is read, in bytes."""
+
+SHORTEST_KEY = 8
+"""The shortest API key, in characters: taking out a shorter one would take words out of the texts."""
 
 _PATHS: dict[Endpoint, str] = {"chat": "/chat/completions", "completions": "/completions"}
 _OURS = frozenset({"accept", "connection", "content-length", "content-type", "host", "transfer-encoding", "user-agent"})
@@ -67,20 +80,24 @@ class SeatClient:
                 "the API key is empty, or holds a space, a line break or a character outside ASCII",
                 next_step="set the variable that seat.api_key_env names to the key alone",
             )
+        if api_key is not None and len(api_key) < SHORTEST_KEY:
+            raise UsageError(
+                f"the API key has fewer than {SHORTEST_KEY} characters: it could not be told from words and kept out "
+                "of the records",
+                next_step="give the server a longer key, or leave seat.api_key_env out where it asks for none",
+            )
         self.base_url = base_url.rstrip("/")
         self.root_url = self.base_url.removesuffix("/v1")
         self._key = api_key
+        self._spellings = None if api_key is None else _spellings(api_key)
         self._timeout_s = timeout_s
-        try:
-            local = _is_loopback(httpx2.URL(self.base_url).host)
-        except httpx2.InvalidURL as error:
-            raise UsageError(f"seat.base_url is no address: {error}", next_step="write http://HOST:PORT/v1") from None
+        local = _is_loopback(_host(self.base_url))
         self._http = httpx2.AsyncClient(
             follow_redirects=False,
             trust_env=not local,
             timeout=httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=64),
-            event_hooks={"request": [self._prepare], "response": [_bound]},
+            event_hooks={"request": [self._prepare], "response": [self._sift]},
         )
         self._sdk = openai.AsyncOpenAI(
             api_key="-", base_url=self.base_url, max_retries=0, timeout=timeout_s, http_client=self._http
@@ -125,7 +142,7 @@ class SeatClient:
     async def metrics(self) -> str | None:
         """The server's metrics in Prometheus' text form, or None for a server without. Raises FaultError."""
         response = await self._root("/metrics")
-        return response.text if response.status_code == httpx2.codes.OK else None
+        return response.content.decode(errors="replace") if response.status_code == httpx2.codes.OK else None
 
     async def has_route(self, path: str) -> bool | None:
         """Whether the server has a route for POST at `path`; asked with a GET, which changes nothing (405 or 404)."""
@@ -148,7 +165,7 @@ class SeatClient:
             fault = fault_of(error, secret=self._key)
             if isinstance(fault, UnreachableError):
                 fault.message = f"{self.base_url}: {fault.message}"
-                fault.next_step = "start the seat, or correct seat.base_url in the gate"
+                fault.next_step = "see that the seat is up at this address"
             raise fault from None
 
     async def _prepare(self, request: httpx2.Request) -> None:
@@ -158,6 +175,27 @@ class SeatClient:
         if self._key is not None:
             request.headers["Authorization"] = f"Bearer {self._key}"
 
+    async def _sift(self, response: httpx2.Response) -> None:
+        encoding = response.headers.get("content-encoding", "identity")
+        if encoding != "identity":  # asked for plainly: the bound and the key are looked for in the bytes themselves
+            raise httpx2.DecodingError(f"the answer is encoded as {encoding}")
+        if self._key is not None:
+            for name, value in response.headers.items():
+                response.headers[name] = value.replace(self._key, REDACTED)
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _Sifted(response.stream, self._spellings)
+
+
+def _host(base_url: str) -> str:
+    try:
+        url = httpx2.URL(base_url)
+        fault = "" if url.host and (url.port is None or 0 < url.port < 2**16) else "no host, or a port outside 1-65535"
+    except httpx2.InvalidURL as error:
+        fault = printable(str(error))
+    if fault:
+        raise UsageError(f"seat.base_url {base_url!r} is no address: {fault}", next_step="write http://HOST:PORT/v1")
+    return url.host
+
 
 def _is_loopback(host: str) -> bool:
     try:
@@ -166,27 +204,29 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-async def _bound(response: httpx2.Response) -> None:
-    encoding = response.headers.get("content-encoding", "identity")
-    if encoding != "identity":  # asked for plainly: compressed bytes would make the bound on their number meaningless
-        raise httpx2.DecodingError(f"the answer is encoded as {encoding}")
-    if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Bounded(response.stream)
+def _spellings(key: str) -> re.Pattern[bytes]:
+    r"""The key as it may stand in a body: plain, or with any of its characters escaped for JSON, once or twice over."""
+    return re.compile("".join(map(_spelling, key)).encode())
 
 
-class _Bounded(httpx2.AsyncByteStream):
-    """A stream that fails once it has brought more than MAX_BYTES."""
+def _spelling(char: str) -> str:
+    plain = rf"\\{{0,4}}{re.escape(char)}" if char in '"/\\' else re.escape(char)
+    return rf"(?:\\{{1,4}}u(?i:{ord(char):04x})|{plain})"
 
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
-        self._inner = inner
+
+class _Sifted(httpx2.AsyncByteStream):
+    """A whole body with the API key taken out; it fails once it has brought more than MAX_BYTES."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, key: re.Pattern[bytes] | None) -> None:
+        self._inner, self._key = inner, key
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
+        body = bytearray()
         async for part in self._inner:
-            size += len(part)
-            if size > MAX_BYTES:
+            body += part
+            if len(body) > MAX_BYTES:
                 raise httpx2.DecodingError(f"the answer is larger than {MAX_BYTES} bytes")
-            yield part
+        yield self._key.sub(REDACTED.encode(), body) if self._key else bytes(body)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

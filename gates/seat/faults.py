@@ -50,10 +50,13 @@ class TransientError(FaultError):
 
 
 class BrokenContractError(FaultError):
-    """The seat answered 200 with something that is no answer."""
+    """The seat answered 200 with something that is no answer; `retryable` unless it would come again."""
 
-    retryable = True
     answered = True
+
+    def __init__(self, message: str, *, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable
 
 
 class RefusedRequestError(FaultError):
@@ -117,6 +120,9 @@ FOREIGN = (
 )
 """The roots of every exception that the HTTP libraries raise."""
 
+REDACTED = "[api key]"
+"""What stands in the place of the API key wherever a seat repeats it."""
+
 _WAIT = frozenset({408, 409, 425, 429})
 _DOWN = frozenset({502, 503, 504})
 _NO_MODEL = re.compile(r"(?is)model\b.{0,200}\b(does not exist|not found)|invalid model name|model_not_found")
@@ -172,6 +178,6 @@ def fault_of_status(response: httpx2.Response, *, secret: str | None) -> FaultEr
 def printable(text: str, *, secret: str | None = None, limit: int = 300) -> str:
     """Foreign text as one safe line: no control characters, no secret, at most `limit` characters."""
     if secret:
-        text = text.replace(secret, "[api key]")
+        text = text.replace(secret, REDACTED)
     line = " ".join("".join(char if char.isprintable() else " " for char in text[: 10 * limit]).split())
     return line if len(line) <= limit else f"{line[: limit - 3]}..."

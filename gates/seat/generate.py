@@ -35,7 +35,7 @@ class Task(NamedTuple):
 class Run:
     """What every generation of a run shares: gate, beats, hashes of seal and seat, cache salt, the probe's beats.
 
-    The probe's prompts are numbered after the open ones.
+    The probe's prompts are numbered after the open ones. `fingerprint` is the sealed seat's; None: not compared.
     """
 
     gate: Gate
@@ -44,6 +44,7 @@ class Run:
     seat: str
     cache_salt: str
     probe: Sequence[str] = ()
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,8 @@ async def generate(
     Each finished generation is given to `write`, then its Progress to `watch`, in the order the answers come. A task
     whose attempts are used up while the seat answers, or whose request the seat refuses, is a Generation with
     `error`. Raises SeatError when going on is useless (no connection, the key refused, nothing answered any more) and
-    UnfitSeatError when the seat answers for another model; what was written stays, and the tasks that are left can be
-    given again. Cancelling it cancels the requests in flight; nothing is half written.
+    UnfitSeatError when the seat answers for another model or with another fingerprint; what was written stays, and the
+    tasks that are left can be given again. Cancelling it cancels the requests in flight; nothing is half written.
     """
     driver = _Driver(tasks, client, write, run, pace, watch)
     try:
@@ -158,6 +159,7 @@ class _Driver:
                 return self._record(record, Answer("", None), error=printable(fault.message))
             self._answered += 1
             self._check_model(task, answer)
+            self._check_fingerprint(task, answer)
             return self._record(record, answer, error=None)
         raise AssertionError("unreachable: the loop above only ends by return or raise")
 
@@ -189,6 +191,15 @@ class _Driver:
             raise UnfitSeatError(
                 f"arm {task.arm!r} asked for model {asked!r} and {answer.model!r} answered; {self._state()}",
                 next_step=f"make the seat serve {asked!r} under this name, then run the same command: it continues",
+            )
+
+    def _check_fingerprint(self, task: Task, answer: Answer) -> None:
+        sealed = self._run.fingerprint
+        if sealed is not None and answer.fingerprint != sealed:
+            raise UnfitSeatError(
+                f"arm {task.arm!r}: the sealed seat's fingerprint is {sealed!r} and {answer.fingerprint!r} answered; "
+                f"{self._state()}",
+                next_step="serve with the sealed configuration, then run the same command: it continues",
             )
 
     def _stopped(self, task: Task, fault: FaultError, attempts: int) -> SeatError:

@@ -94,7 +94,7 @@ async def probe(client: SeatClient, gate: Gate) -> SeatIdentity:
         context=SeatContext(
             loras=tuple(_lora_card(card) for card in cards if card.get("parent") is not None),
             cache=None if metrics is None else _cache_labels(metrics),
-            max_model_len=length if isinstance(length, int) else None,
+            max_model_len=length if type(length) is int else None,
             runtime_lora=await client.has_route("/v1/load_lora_adapter"),
         ),
     )

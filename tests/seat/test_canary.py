@@ -10,10 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gates.errors import UnfitSeatError
+from gates.records import canonical
 from gates.seat.answers import TokenScore
-from gates.seat.canary import REPEATS, UNKNOWN_MODEL, CanaryReport, check_adapters, distance
+from gates.seat.canary import (
+    REPEATS,
+    UNKNOWN_MODEL,
+    CanaryReport,
+    ModelCanary,
+    PairCanary,
+    check_adapters,
+    distance,
+    same_voices,
+)
 from gates.seat.client import SeatClient
-from gates.seat.faults import TransientError
+from gates.seat.faults import BrokenContractError, TransientError
 from gates.spec.schema import Gate
 from tests.seat.faulty import (
     BASE,
@@ -91,6 +101,7 @@ def test_one_adapter_under_two_names_is_caught() -> None:
     causes = unfit(FaultySeat(always=Weights(voice_two=ONE)))
     assert len(causes) == 1
     assert causes[0].startswith("'voice-one' and 'voice-two' answer alike")
+    assert "or two files of the same bytes" in causes[0]
 
 
 def test_the_base_answering_for_every_name_is_caught() -> None:
@@ -178,6 +189,75 @@ def test_a_failing_seat_is_not_a_passed_canary() -> None:
         check(FaultySeat(faults=[status(503)]))
     with pytest.raises(UnfitSeatError, match="asked for 'voice-one', answered by 'x'"):
         check(FaultySeat(always=changed(model="x")))
+
+
+@pytest.mark.parametrize("number", [1e308, float("nan"), float("-inf")])
+def test_an_absurd_log_probability_is_named(number: float) -> None:
+    async def absurd(request: Request, wire: Wire) -> None:
+        document = answer(request.body)
+        document["choices"][0]["logprobs"]["content"][0]["top_logprobs"][1]["logprob"] = number
+        await wire.send(document)
+
+    with pytest.raises(BrokenContractError, match=r"logprobs\.content\.0\.top_logprobs\.1\.logprob: Input should be"):
+        check(FaultySeat(always=absurd))
+
+
+# two sessions of one run
+
+
+def test_the_same_seat_has_the_same_voices() -> None:
+    first = check(FaultySeat())
+    heard = CanaryReport.parse(canonical(first.as_json()), where="x")
+    assert same_voices(heard, check(FaultySeat())) == []
+    # the shift of `answer` for voice-one, from sha256sum: 0.016
+    rounded = [(token, round(value, 2)) for token, value in heard.models[1].positions[0]]
+    assert rounded == [("a", -0.12), ("b", -3.02)]
+
+
+def test_other_weights_in_a_later_session_are_named() -> None:
+    later = check(FaultySeat(always=Weights(voice_two="voice-three")))
+    changes = same_voices(check(FaultySeat()), later)
+    assert changes[0].startswith("'voice-two' answers ")
+    assert "nats away from its first answer (allowed 0.0001)" in changes[0]
+    assert [change.split(" differed")[0] for change in changes[1:]] == [
+        "'base' and 'voice-two'",
+        "'voice-one' and 'voice-two'",
+    ]
+
+
+def test_adapters_that_changed_places_are_both_named() -> None:
+    later = check(FaultySeat(always=Weights(voice_one=TWO, voice_two=ONE)))
+    changes = same_voices(check(FaultySeat()), later)
+    assert [change.split(" nats")[0].split(" answers")[0] for change in changes[:2]] == ["'voice-one'", "'voice-two'"]
+
+
+def report(*, noise: float = 0.0, token: str = "a", difference: float = 2.0, second: str = TWO) -> CanaryReport:
+    top = (("a", -0.5), ("b", -0.625))
+    one = ModelCanary(model=ONE, noise=noise, positions=(top if token == "a" else top[::-1],))
+    two = ModelCanary(model=second, noise=0.0, positions=((("a", -2.5),),))
+    pair = PairCanary(first=ONE, second=second, difference=difference, threshold=max(1e-4, 3 * noise))
+    return CanaryReport(beat="b", models=(one, two), pairs=(pair,), refusal="no")
+
+
+def test_a_pair_may_change_by_the_larger_threshold_and_no_more() -> None:
+    assert same_voices(report(), report(difference=1.0)) == [
+        "'voice-one' and 'voice-two' differed by 2 nats and now by 1 (allowed change 0.0001)"
+    ]
+    assert same_voices(report(noise=0.34), report(difference=1.0)) == []  # 3 * 0.34 = 1.02
+    assert same_voices(report(), report(noise=0.34, difference=1.0)) == []
+    assert len(same_voices(report(noise=0.33), report(difference=1.0))) == 1  # 3 * 0.33 = 0.99
+
+
+def test_a_near_tie_that_falls_otherwise_is_no_other_voice() -> None:
+    # voice-one chooses "b" now: the same scores, but a pair's difference ends at another position
+    assert same_voices(report(), report(token="b", difference=0.5)) == []
+
+
+def test_a_model_of_one_session_only_is_named() -> None:
+    assert same_voices(report(), report(second="x")) == [
+        "'voice-two' was heard in one of the sessions only",
+        "'x' was heard in one of the sessions only",
+    ]
 
 
 def scores(*positions: tuple[str, dict[str, float]]) -> tuple[TokenScore, ...]:

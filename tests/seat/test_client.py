@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
+import re
 import socket
 from collections.abc import Awaitable, Callable
+from operator import methodcaller
 from typing import Any, TypeVar
 
 import httpx2
 import openai
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gates.errors import SeatError, UnfitSeatError, UsageError
 from gates.seat import client as client_module
-from gates.seat.answers import Answer
+from gates.seat.answers import Answer, read_answer
 from gates.seat.client import SeatClient, SeatRequest
 from gates.seat.faults import (
     FOREIGN,
@@ -35,6 +40,7 @@ from tests.seat.faulty import (
     Handler,
     Request,
     Wire,
+    a_gate,
     changed,
     drip,
     hang,
@@ -139,7 +145,7 @@ def test_a_list_of_models_that_is_none_is_refused() -> None:
 def test_keeps_the_headers_that_tell_of_a_proxy() -> None:
     async def handler(request: Request, wire: Wire) -> None:
         headers = {"x-litellm-model-id": "m1", "Via": "1.1 p", "X-Cache": "HIT", "X-Other": "no"}
-        await wire.send({"choices": [{"message": {"content": "t"}}]}, 200, **headers)
+        await wire.send({"choices": [{"message": {"content": "t"}, "finish_reason": "stop"}]}, 200, **headers)
 
     answer = ask(FaultySeat(always=handler), lambda client: client.complete(CHAT))
     assert answer.headers == {"x-litellm-model-id": "m1", "via": "1.1 p", "x-cache": "HIT"}
@@ -161,8 +167,9 @@ def test_keeps_the_headers_that_tell_of_a_proxy() -> None:
             BrokenContractError,
             "usage",
         ),
-        (reply(b'{"choices":[{"message":{"content":"\\ud800"}}]}'), BrokenContractError, "Invalid JSON"),
-        (reply(b"\xff\xfe"), BrokenContractError, "Invalid JSON"),
+        (reply(b'{"x": "\xff"}'), BrokenContractError, "body: not UTF-8 at byte 7 of 10"),
+        (changed(usage={"prompt_tokens": 2**60}), BrokenContractError, "usage.prompt_tokens: .*less than or equal"),
+        (changed(prompt_token_ids=[10**400]), BrokenContractError, "prompt_token_ids.0: .*less than or equal"),
         (reply(b"[" * 100_000), BrokenContractError, "recursion"),
         (reply(b""), BrokenContractError, "EOF"),
         (status(500, "boom"), TransientError, "the seat answered 500: .*boom"),
@@ -249,6 +256,82 @@ def test_a_refused_key_is_never_repeated() -> None:
     assert KEY not in repr(SeatClient("http://127.0.0.1:1/v1", KEY))
 
 
+def in_body(text: str) -> bytes:
+    """An answer with `text`, a part of a JSON string as it stands, in every place that is recorded."""
+    choice = '{"finish_reason":"stop","message":{"content":"T"},"text":"T"}'
+    body = f'{{"model":"T","system_fingerprint":"T","choices":[{choice}]}}'
+    return body.replace('"T"', f'"{text}"').encode()
+
+
+AWKWARD = 'sk-"a/b\\c<d'
+
+
+@pytest.mark.parametrize(
+    ("key", "spelled"),
+    [
+        (KEY, KEY),
+        (KEY, "\\u0073k-Very\\u002DSecret-77"),
+        (AWKWARD, r"sk-\"a/b\\c<d"),  # as json.dumps writes it
+        (AWKWARD, r"sk-\"a\/b\\c\u003cd"),  # as PHP and Go do
+        (AWKWARD, r"sk-\\\"a/b\\\\c<d"),  # JSON within a string of JSON
+    ],
+)
+def test_a_key_that_is_echoed_is_read_as_a_fixed_word(key: str, spelled: str) -> None:
+    data = in_body(f"Bearer {spelled}!")
+    for request in (CHAT, TEXT):
+        answer = ask(FaultySeat(always=reply(data)), methodcaller("complete", request), key=key)
+        assert answer.text == answer.model == answer.fingerprint == "Bearer [api key]!"
+
+
+def test_a_key_is_echoed_nowhere() -> None:
+    async def parrot(request: Request, wire: Wire) -> None:
+        await wire.send({"error": {"message": request.headers["authorization"]}})
+
+    async def cut(request: Request, wire: Wire) -> None:
+        data = in_body(KEY)
+        await wire.head(200, len(data), Via=KEY)
+        for start in range(0, len(data), 7):  # the key comes in pieces
+            await wire.raw(data[start : start + 7])
+            await asyncio.sleep(0.001)
+
+    with pytest.raises(BrokenContractError, match=r"200 with an error: .*Bearer \[api key\]"):
+        ask(FaultySeat(always=parrot), lambda client: client.complete(CHAT), key=KEY)
+    answer = ask(FaultySeat(always=cut), lambda client: client.complete(CHAT), key=KEY)
+    assert KEY not in repr(answer)
+    assert answer.headers == {"via": "[api key]"}
+    finished = in_body("t").replace(b"stop", KEY.encode())
+    with pytest.raises(BrokenContractError, match=r"finish_reason is '\[api key\]'"):
+        ask(FaultySeat(always=reply(finished)), lambda client: client.complete(CHAT), key=KEY)
+
+    async def about(client: SeatClient) -> list[object]:
+        return [await client.models(), await client.version(), await client.metrics()]
+
+    routes = {
+        "/v1/models": reply({"data": [{"id": "m", "root": KEY}]}),
+        "/version": reply({"version": KEY}),
+        "/metrics": reply(KEY.encode()),
+    }
+    told = ask(FaultySeat(routes=routes), about, key=KEY)
+    assert told == [({"id": "m", "root": "[api key]"},), "[api key]", "[api key]"]
+
+
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=20), st.integers(0, 3))
+@settings(max_examples=50)
+def test_every_key_is_found_however_json_writes_it(key: str, nested: int) -> None:
+    text = key
+    for _ in range(min(nested, 2)):
+        text = json.dumps(text)[1:-1]
+    if nested == 3:
+        text = "".join(f"\\u{ord(char):04x}" for char in key)
+    assert client_module._spellings(key).sub(b"-", text.encode()) == b"-"
+
+
+def test_a_key_too_short_to_be_told_from_words_is_refused() -> None:
+    with pytest.raises(UsageError, match="fewer than 8 characters") as caught:
+        SeatClient("http://127.0.0.1:1/v1", "letters")
+    assert "letters" not in str(caught.value)
+
+
 @pytest.mark.parametrize("key", ["", "sk-a\n", "sk a", "clé"])
 def test_a_key_that_cannot_be_sent_is_refused_unseen(key: str) -> None:
     with pytest.raises(UsageError, match="the API key is empty, or holds a space") as caught:
@@ -256,9 +339,34 @@ def test_a_key_that_cannot_be_sent_is_refused_unseen(key: str) -> None:
     assert not key or key not in str(caught.value)
 
 
-def test_an_address_that_is_none_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"seat\.base_url is no address"):
-        SeatClient("http://127.0.0.1:notaport/v1")
+@pytest.mark.parametrize("url", ["http://127.0.0.1:-1/v1", "http://h:port/v1", "http:///v1", "http://:80/v1"])
+def test_a_gate_names_no_address_that_is_none(url: str) -> None:
+    with pytest.raises(ValueError, match=r"seat\.[\w.]*base_url"):
+        a_gate(seat={"base_url": url})
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:8000/v1", "https://h.example", "http://[::1]:8000/v1", "http://h/a:b/"]
+)
+def test_a_gate_names_an_address(url: str) -> None:
+    assert getattr(a_gate(seat={"base_url": url}).seat, "base_url", None) == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:notaport/v1",
+        "http://127.0.0.1:99999/v1",
+        "http://127.0.0.1:-1/v1",
+        "http://h:0/v1",
+        "http:///v1",
+        "http://[zz]/v1",
+    ],
+)
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match=rf"seat\.base_url '{re.escape(url)}' is no address") as caught:
+        SeatClient(url)
+    assert caught.value.next_step == "write http://HOST:PORT/v1"
 
 
 def test_errors_keep_to_one_safe_line() -> None:
@@ -314,10 +422,47 @@ def test_an_unknown_model_is_an_unfit_seat() -> None:
         ({"usage": {"prompt_tokens": 3}}, "usage", None),
         ({"system_fingerprint": None}, "fingerprint", None),
         ({"prompt_token_ids": None}, "prompt_sha256", None),
-        ({"choices": [{"message": {"content": None}, "finish_reason": None}]}, "finish_reason", None),
-        ({"choices": [{"message": {"content": None}, "finish_reason": None}]}, "text", ""),
+        ({"choices": [{"message": {"content": None}, "finish_reason": "stop"}]}, "text", ""),
     ],
 )
 def test_what_a_seat_does_not_tell_is_none(changes: dict[str, Any], field: str, value: object) -> None:
     answer = ask(FaultySeat(always=changed(**changes)), lambda client: client.complete(CHAT))
     assert getattr(answer, field) == value
+
+
+@pytest.mark.parametrize(
+    "reason", ["abort", "content_filter", "error", "repetition", "tool_calls", "", None, "a\nb" * 99]
+)
+def test_an_answer_that_was_broken_off_is_none(reason: str | None) -> None:
+    caught = fault(changed(choices=[{"message": {"content": "half a"}, "finish_reason": reason}]))
+    assert type(caught) is BrokenContractError
+    assert caught.retryable
+    assert f"finish_reason is {reason!r}"[:40] in caught.message
+    assert len(caught.message) < 200
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (r"a\ud800", "a\ufffd"),
+        (r"\udc00\uD83D!", "\ufffd\ufffd!"),
+        (r"\ud83d\ude00", "\U0001f600"),
+        (r"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (r"\\ud800 \" \n", '\\ud800 " \n'),  # an escaped backslash before "ud800": no surrogate at all
+    ],
+)
+def test_half_a_surrogate_pair_is_a_replacement_character(written: str, text: str) -> None:
+    assert read_answer("chat", in_body(written), {}).text == text
+
+
+@pytest.mark.parametrize("number", ["1e308", "-1e308", "NaN", "-Infinity", "1e999", "0.5", "-10001"])
+@pytest.mark.parametrize("place", ["logprob", "top_logprobs"])
+def test_a_log_probability_that_is_none_breaks_the_contract(number: str, place: str) -> None:
+    token = '{"token":"a","logprob":%s,"top_logprobs":[{"token":"a","logprob":%s}]}'
+    values = (number, "-1") if place == "logprob" else ("-1", number)
+    data = in_body("t").replace(b'"text"', b'"logprobs":{"content":[%s]},"text"' % (token % values).encode())
+    with pytest.raises(
+        BrokenContractError, match=rf"choices\.0\.logprobs\.content\.0\.{place}.*: Input should be"
+    ) as caught:
+        read_answer("chat", data, {})
+    assert not caught.value.retryable

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gates.errors import SeatError, UnfitSeatError
-from gates.records import Generation
+from gates.records import Generation, canonical
 from gates.seat.client import SeatClient
 from gates.seat.generate import Progress, Run, Task, generate, plan
 from gates.seat.pace import Pace
@@ -75,13 +76,14 @@ def drive(
     key: str | None = None,
     timeout_s: float = 30.0,
     watched: list[Progress] | None = None,
+    run: Run = RUN,
 ) -> list[Generation]:
     store: list[Generation] = [] if written is None else written
     seen: list[Progress] = [] if watched is None else watched
 
     async def main() -> None:
         async with seat, SeatClient(seat.url, key, timeout_s=timeout_s) as client:
-            await generate(tasks, client, store.append, RUN, pace or Clock().pace(), seen.append)
+            await generate(tasks, client, store.append, run, pace or Clock().pace(), seen.append)
 
     asyncio.run(main())
     return store
@@ -200,7 +202,6 @@ def test_progress_counts() -> None:
     [
         (changed(choices=[{"message": {"content": ""}, "finish_reason": "stop"}]), "", "stop"),
         (changed(choices=[{"message": {"content": "cut"}, "finish_reason": "length"}]), "cut", "length"),
-        (changed(choices=[{"message": {"content": "odd"}, "finish_reason": None}]), "odd", None),
     ],
 )
 def test_empty_and_cut_off_answers_are_recorded_as_they_are(handler: Handler, text: str, finish: str | None) -> None:
@@ -248,6 +249,43 @@ def test_a_seat_that_fails_and_answers_is_recorded_as_an_error() -> None:
     assert "\n" not in generation.error
     assert (generation.text, generation.model, generation.usage) == ("", None, None)
     assert clock.slept == sorted(clock.slept)
+
+
+@pytest.mark.parametrize("reason", ["abort", None])
+def test_an_answer_that_is_broken_off_is_tried_again_and_then_an_error(reason: str | None) -> None:
+    broken_off = changed(choices=[{"message": {"content": "half a"}, "finish_reason": reason}])
+    (generation,) = drive(FaultySeat(faults=[broken_off]))
+    assert (generation.attempts, generation.error, generation.finish_reason) == (2, None, "stop")
+    (generation,) = drive(FaultySeat(always=broken_off))
+    assert (generation.attempts, generation.text) == (3, "")
+    assert generation.error is not None
+    assert f"finish_reason is {reason!r}" in generation.error
+
+
+def test_half_a_surrogate_pair_is_recorded_at_once() -> None:
+    cut = changed(choices=[{"message": {"content": "a \ud83d"}, "finish_reason": "length"}])
+    (generation,) = drive(FaultySeat(faults=[cut]))
+    assert (generation.text, generation.attempts, generation.error) == ("a \ufffd", 1, None)
+    assert canonical(generation.as_json())
+
+
+@pytest.mark.parametrize("handler", [reply(b'"\xff"'), changed(usage={"prompt_tokens": 2**60})])
+def test_an_answer_that_would_come_again_is_not_asked_for_again(handler: Handler) -> None:
+    seat = FaultySeat(faults=[handler])
+    (generation,) = drive(seat)
+    assert generation.attempts == len(seat.generated) == 1
+    assert generation.error is not None
+    assert "breaks the contract" in generation.error
+
+
+def test_an_echoed_key_is_not_recorded() -> None:
+    async def parrot(request: Request, wire: Wire) -> None:
+        await wire.send({"error": {"message": f"bad {request.headers['authorization']}"}})
+
+    (generation,) = drive(FaultySeat(always=parrot), key=KEY)
+    assert generation.error is not None
+    assert "Bearer [api key]" in generation.error
+    assert KEY not in str(generation.as_json())
 
 
 def test_broken_json_for_ever_is_recorded_as_an_error() -> None:
@@ -349,6 +387,24 @@ def test_a_base_may_answer_under_an_alias_but_not_as_an_adapter() -> None:
     assert generation.model == "base-first-name"
     with pytest.raises(UnfitSeatError, match="asked for model 'base' and 'voice-two' answered"):
         drive(FaultySeat(faults=[changed(model=TWO)]), base)
+
+
+@pytest.mark.parametrize("fingerprint", ["vllm-0.34.0-abc", None])
+def test_a_seat_of_another_fingerprint_than_the_sealed_stops_the_run(fingerprint: str | None) -> None:
+    sealed = replace(RUN, fingerprint="vllm-0.33.0-abc")
+    written: list[Generation] = []
+    good = changed()
+    with pytest.raises(
+        UnfitSeatError, match=f"sealed seat's fingerprint is 'vllm-0.33.0-abc' and {fingerprint!r} answered; 1 of 2"
+    ) as caught:
+        drive(
+            FaultySeat(faults=[good, changed(system_fingerprint=fingerprint)]),
+            [*ONE_TASK, Task("one", 1, 1)],
+            written=written,
+            run=sealed,
+        )
+    assert len(written) == 1
+    assert "it continues" in caught.value.next_step
 
 
 def test_a_store_that_fails_stops_the_run() -> None:

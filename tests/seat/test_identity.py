@@ -96,6 +96,11 @@ def test_a_card_without_canonical_form_is_refused() -> None:
         identify(FaultySeat(routes={"/v1/models": cards}))
 
 
+def test_a_context_length_that_is_no_number_is_not_told() -> None:
+    cards = reply({"data": [{"id": BASE, "max_model_len": True}]})
+    assert identify(FaultySeat(routes={"/v1/models": cards})).context.max_model_len is None
+
+
 def test_a_seat_that_fails_while_probed_is_no_identity() -> None:
     with pytest.raises(TransientError, match="the seat answered 500"):
         identify(FaultySeat(faults=[status(500)]))
