@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import click
 from gates import flow
 from gates.cli.output import print_json, say, tell
 from gates.cli.power import print_noise
-from gates.cli.show import as_json, console, gate_file, progress
+from gates.cli.show import as_json, console, gate_file, interactive, progress
 from gates.corpora.manifest import Manifest
 from gates.errors import ExitCode, UsageError
 from gates.judge.verdict import Verdict
@@ -51,7 +50,9 @@ def seal(gate: Path, yes: bool, by: str | None, json_wanted: bool) -> int:
         raise UsageError("\n".join([f"{gate}: the gate cannot be sealed yet:", *found.missing]))
     if not json_wanted:
         _print_check(found)
-    if not yes and sys.stdin.isatty() and not json_wanted:
+    if not yes:
+        if not interactive():
+            raise UsageError("sealing asks for confirmation, and there is no terminal to ask", next_step="add --yes")
         click.confirm("Seal this gate?", abort=True, err=True)
     sealed = flow.seal(gate, world)
     if json_wanted:

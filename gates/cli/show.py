@@ -26,6 +26,11 @@ as_json: Callable[[F], F] = click.option(
 gate_file: Callable[[F], F] = click.argument("gate", type=click.Path(path_type=Path))
 
 
+def interactive() -> bool:
+    """Whether there is a person at a terminal to ask; no, when standard input is closed."""
+    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
+
+
 def console() -> Console:
     """A console on stdout; at least 100 columns where there is no terminal, so that tables keep their shape."""
     plain = Console()

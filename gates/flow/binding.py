@@ -13,7 +13,7 @@ from gates.flow.inputs import Inputs
 from gates.judge.floors import rule_of
 from gates.measure.damage import Axis
 from gates.measure.near import NEAR
-from gates.record.seal import AdapterIdentity, Binding
+from gates.record.seal import AdapterIdentity, Binding, SealOnDisk
 from gates.records import digest
 from gates.seat.identity import SeatIdentity, adapter_files
 from gates.spec.prompts import Rendered
@@ -41,9 +41,17 @@ def bind(inputs: Inputs, seat: dict[str, JsonValue], cards: Mapping[str, dict[st
     )
 
 
-def cards_of(identity: SeatIdentity) -> dict[str, dict[str, JsonValue]]:
-    """The model cards of the seat's adapters, by name."""
-    return {card.name: card.as_json() for card in identity.context.loras}
+def cards_of(inputs: Inputs, identity: SeatIdentity) -> dict[str, dict[str, JsonValue]]:
+    """The model cards of a running seat's adapters, by name; the embedded seat loads the very files that are bound."""
+    embedded = inputs.gate.seat == "embedded"
+    return {} if embedded else {card.name: card.as_json() for card in identity.context.loras}
+
+
+def sealed_cards(sealed: SealOnDisk) -> dict[str, dict[str, JsonValue]]:
+    """The model cards that a seal holds, by name: what may be compared without asking the seat."""
+    arms = sealed.seal.gate.arms.all()
+    held = sealed.seal.binding.adapters.items()
+    return {arms[arm].model: identity.card for arm, identity in held if identity.card is not None and arm in arms}
 
 
 def signatures(gate: Gate, axes: Mapping[str, Axis]) -> dict[str, str]:
@@ -78,15 +86,13 @@ def _plain(rendered: Rendered) -> JsonValue:
 
 def _adapter(inputs: Inputs, arm: str, cards: Mapping[str, dict[str, JsonValue]]) -> AdapterIdentity:
     files = adapter_files(inputs.adapters[arm])
-    if files is not None:
-        return AdapterIdentity(files=files, card=None)
     model = inputs.gate.arms.all()[arm].model
-    if model not in cards:
+    if files is None and model not in cards:
         raise UsageError(
             f"adapter of {arm}: {inputs.adapters[arm]} is missing here, and the seat lists no adapter {model!r}",
             next_step=f"load the adapter into the seat as {model!r}, or make its files readable here",
         )
-    return AdapterIdentity(files=None, card=cards[model])
+    return AdapterIdentity(files=files, card=cards.get(model))
 
 
 def _version(package: str) -> str | None:

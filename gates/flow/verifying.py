@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from gates.errors import ExitCode, GatesError, TamperedError
 from gates.flow.binding import bind
+from gates.flow.generating import check_recorded
 from gates.flow.inputs import Findings, Inputs, examine
 from gates.flow.measuring import measure
 from gates.judge.verdict import Verdict, judge
@@ -81,6 +82,8 @@ def verify(workspace: Path, cache: Path) -> Verified:
         notes.guard(lambda stored=stored: _check_seal(_seal(prereg, stored), stored))  # type: ignore[misc]  # mypy cannot infer a lambda with a default
     finished = [run for gate in dict.fromkeys(s.entry.gate for s in entries) for run in runs(ledger, gate)]
     for started, ended in finished:
+        if ended is not None and ended.entry.kind == "spoiled":
+            continue
         if ended is None:
             notes.not_derived.append(f"run {said(started, 'run', int)} of {started.entry.gate} is not finished")
             continue
@@ -120,6 +123,7 @@ def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, not
     sealed = _seal(workspace / "prereg", seal)
     store = RunStore(reports, ended.entry.gate, said(ended, "run", int))
     files = finished_files(store, ended)
+    store.check_sessions(Ledger(workspace / "prereg"))
     measurements = Measurements.parse(files["measurements.json"], where=str(store.folder / "measurements.json"))
     verdict = Verdict.parse(files["verdict.json"], where=str(store.folder / "verdict.json"))
     for name, record in (("measurements.json", measurements), ("verdict.json", verdict)):
@@ -128,14 +132,19 @@ def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, not
     again = judge(sealed.seal.gate, measurements)
     _same(store.folder / "verdict.json", verdict.as_json(), again.as_json())
     report = store.folder / "report.md"
-    if not report.is_file() or report.read_text("utf-8") != markdown(sealed, store.number, measurements, verdict):
+    if not report.is_file() or report.read_text("utf-8") != _report(sealed, store, measurements, verdict):
         notes.breaks.append(f"{report}: not the report of these measurements and this verdict")
     inputs = _inputs(workspace, cache, sealed)
     if isinstance(inputs, str):
         notes.not_derived.append(f"{store.folder / 'measurements.json'}: {inputs}")
         return
+    check_recorded(inputs, sealed, store)
     derived = measure(inputs, sealed.sha256, store.generations(sealed.sha256), store.generations_sha256())
     _same(store.folder / "measurements.json", measurements.as_json(), derived.as_json())
+
+
+def _report(sealed: SealOnDisk, store: RunStore, measurements: Measurements, verdict: Verdict) -> str:
+    return markdown(sealed, store.number, measurements, verdict, deviations=store.deviations())
 
 
 def _inputs(workspace: Path, cache: Path, sealed: SealOnDisk) -> Inputs | str:

@@ -19,7 +19,7 @@ from gates.errors import RecordError, TamperedError
 from gates.record.files import append_line, cut_torn_line, locked, replace
 from gates.records import Record, Sha256, canonical, sha256
 
-Kind = Literal["seal", "run", "verdict"]
+Kind = Literal["seal", "run", "session", "spoiled", "verdict"]
 
 
 class Entry(Record):

@@ -22,7 +22,10 @@ from gates.spec.schema import Gate
 
 
 class AdapterIdentity(Record):
-    """An adapter's bytes: SHA-256 of each file, or, where no file can be read, the seat's model card (weaker)."""
+    """An adapter's bytes: SHA-256 of each file, and the model card that a running seat lists it under.
+
+    `files` is None where none can be read here: the card alone is weaker. `card` is None where the seat lists none.
+    """
 
     files: dict[str, Sha256] | None
     card: dict[str, JsonValue] | None
@@ -53,6 +56,8 @@ class Seal(Record):
     sealed_at: str
     sealed_by: str
     previous: tuple[Sha256, ...] = Field(description="the ledger's heads when the seal was made")
+    amends: Sha256 | None = Field(description="the seal of this gate that was in force before")
+    runs_before: int = Field(ge=0, description="runs of this gate that had begun before: any makes the seal post-hoc")
 
 
 @dataclass(frozen=True)
@@ -92,14 +97,20 @@ def read_seal(prereg: Path, name: str, file: str) -> SealOnDisk:
     return SealOnDisk(name, path, Seal.parse(data, where=str(path)))
 
 
-def latest_seal(prereg: Path, gate: str) -> SealOnDisk:
-    """The seal in force for the gate of this name: the last that the ledger holds. Raises RefusedError without one."""
+def latest_seal(prereg: Path, gate: str) -> SealOnDisk | None:
+    """The seal in force for the gate of this name: the last that the ledger holds; None without one."""
     mine = [s for s in Ledger(prereg).entries() if s.entry.kind == "seal" and s.entry.gate == gate]
-    if not mine:
+    return read_seal(prereg, said(mine[-1], "seal", str), said(mine[-1], "file", str)) if mine else None
+
+
+def seal_in_force(prereg: Path, gate: str, gate_file: Path) -> SealOnDisk:
+    """As `latest_seal`. Raises RefusedError without one, saying how to seal `gate_file`."""
+    sealed = latest_seal(prereg, gate)
+    if sealed is None:
         raise RefusedError(
-            f"gate {gate!r} has no seal in {prereg / 'ledger.jsonl'}", next_step="run `gates seal GATE` first"
+            f"gate {gate!r} has no seal in {prereg / 'ledger.jsonl'}", next_step=f"run `gates seal {gate_file}` first"
         )
-    return read_seal(prereg, said(mine[-1], "seal", str), said(mine[-1], "file", str))
+    return sealed
 
 
 def differences(sealed: JsonValue, now: JsonValue, path: str = "") -> list[str]:
@@ -115,6 +126,9 @@ def differences(sealed: JsonValue, now: JsonValue, path: str = "") -> list[str]:
             else:
                 found.extend(differences(sealed[key], now[key], place))
         return found
+    if isinstance(sealed, list) and isinstance(now, list) and len(sealed) == len(now):
+        pairs = enumerate(zip(sealed, now, strict=True))
+        return [found for place, (one, other) in pairs for found in differences(one, other, f"{path}[{place}]")]
     return [] if sealed == now else [f"{path}: sealed {_short(sealed)}, now {_short(now)}"]
 
 
@@ -123,9 +137,10 @@ def _short(value: JsonValue) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def refuse_changes(sealed: SealOnDisk, now: Binding) -> None:
-    """Raise RefusedError listing everything binding that differs from the seal."""
+def refuse_changes(sealed: SealOnDisk, now: Binding, gate: Gate) -> None:
+    """Raise RefusedError listing everything binding that differs from the seal; of the gate, field by field."""
     changed = differences(sealed.seal.binding.as_json(), now.as_json())
+    changed += differences(sealed.seal.gate.as_json(), gate.as_json(), "gate")
     if changed:
         raise RefusedError(
             "\n".join(

@@ -26,9 +26,14 @@ R = TypeVar("R", bound=Record)
 
 
 class Session(Record):
-    """One start of generation: the seat as probed, its canary, the cache salt, and what deviates from the seal."""
+    """The seat as probed and its canary, when generation started or went on, and again when it had ended.
+
+    `generations` and `generations_sha256` are of generations.jsonl at that moment; the ledger holds the session's own
+    hash, so that what was recorded before it cannot change unseen.
+    """
 
     schema_: Literal["gates.session/1"] = Field(default="gates.session/1", alias="schema")
+    phase: Literal["start", "end"]
     seal: Sha256
     at: str
     by: str
@@ -36,6 +41,8 @@ class Session(Record):
     canary: dict[str, JsonValue]
     cache_salt: str
     deviations: tuple[str, ...]
+    generations: int = Field(ge=0)
+    generations_sha256: Sha256
 
 
 class RunStore:
@@ -55,9 +62,49 @@ class RunStore:
         cut_torn_line(self.generations_path)
         return {generation.key for generation in self.generations(seal)}
 
-    def add_session(self, session: Session) -> None:
-        """Append a session."""
+    def sessions(self) -> list[Session]:
+        """The sessions so far. Raises TamperedError for a line that is none."""
+        if not self.sessions_path.exists():
+            return []
+        lines = self.sessions_path.read_bytes().splitlines()
+        return [_parsed(Session, line, f"{self.sessions_path}:{n}") for n, line in enumerate(lines, start=1)]
+
+    def add_session(self, session: Session, ledger: Ledger) -> None:
+        """Append a session, and its hash to the ledger."""
         _append(self.sessions_path, session)
+        body: dict[str, JsonValue] = {"run": self.number, "session_sha256": session.digest(), "phase": session.phase}
+        ledger.append("session", self.gate, body, Stamp(session.at, session.by))
+
+    def check_sessions(self, ledger: Ledger) -> list[Session]:
+        """The sessions, each with its hash in the ledger, and the generations as the last one saw them.
+
+        Raises TamperedError when a session is missing or changed, or when what it saw of the generations has changed.
+        A session whose ledger record a killed process never wrote is dropped by nobody: it is the last one, and stays.
+        """
+        found = self.sessions()
+        mine = [s for s in ledger.entries() if s.entry.gate == self.gate and s.entry.kind == "session"]
+        known = [said(s, "session_sha256", str) for s in mine if said(s, "run", int) == self.number]
+        here = [session.digest() for session in found]
+        if here[: len(known)] != known or len(here) > len(known) + 1:
+            raise TamperedError(
+                f"{self.sessions_path}: the ledger knows {len(known)} sessions of this run, and these are others",
+                next_step="restore the run's folder, or start another attempt with --again",
+            )
+        for session in found[-1:]:
+            if self._prefix_sha256(session.generations) != session.generations_sha256:
+                raise TamperedError(
+                    f"{self.generations_path}: the first {session.generations} lines are not those that were recorded",
+                    next_step="restore the run's folder, or start another attempt with --again",
+                )
+        return found
+
+    def deviations(self) -> tuple[str, ...]:
+        """What deviated from the sealed context in any session, each once."""
+        return tuple(dict.fromkeys(sentence for session in self.sessions() for sentence in session.deviations))
+
+    def _prefix_sha256(self, count: int) -> str:
+        lines = self.generations_path.read_bytes().splitlines(keepends=True) if self.generations_path.exists() else []
+        return sha256(b"".join(lines[:count])) if len(lines) >= count else "missing"
 
     def add(self, generation: Generation) -> None:
         """Append a generation; it is on the disk when this returns."""
@@ -71,10 +118,7 @@ class RunStore:
         with self.generations_path.open("rb") as handle:
             for number, line in enumerate(handle, start=1):
                 place = f"{self.generations_path}:{number}"
-                try:
-                    generation = Generation.parse(line, where=place)
-                except RecordError as error:
-                    raise TamperedError(error.message, next_step=error.next_step) from None
+                generation = _parsed(Generation, line, place)
                 if generation.seal != seal:
                     raise TamperedError(f"{place}: it belongs to seal {generation.seal}, this run to {seal}")
                 if generation.key in seen:
@@ -83,8 +127,12 @@ class RunStore:
                 yield generation
 
     def generations_sha256(self) -> str:
-        """SHA-256 of generations.jsonl as stored."""
-        return sha256(self.generations_path.read_bytes())
+        """SHA-256 of generations.jsonl as stored; of nothing before the first one."""
+        return sha256(self.generations_path.read_bytes() if self.generations_path.exists() else b"")
+
+    def sessions_sha256(self) -> str:
+        """SHA-256 of sessions.jsonl as stored."""
+        return sha256(self.sessions_path.read_bytes())
 
     def write(self, name: Literal["measurements.json", "verdict.json"], record: R) -> R:
         """Write one of the run's results, once; returns it as it will be read back, keys in canonical order."""
@@ -103,10 +151,10 @@ def gate_lock(reports: Path, gate: str) -> AbstractContextManager[None]:
 
 
 def runs(ledger: Ledger, gate: str) -> list[tuple[Stored, Stored | None]]:
-    """Every run of the gate in the ledger's order, each with its verdict's record when it has one."""
+    """Every run of the gate in the ledger's order, each with the record that ended it: verdict or spoiled."""
     entries = [stored for stored in ledger.entries() if stored.entry.gate == gate]
-    verdicts = {said(stored, "run", int): stored for stored in entries if stored.entry.kind == "verdict"}
-    return [(s, verdicts.get(said(s, "run", int))) for s in entries if s.entry.kind == "run"]
+    ends = {said(s, "run", int): s for s in entries if s.entry.kind in {"verdict", "spoiled"}}
+    return [(s, ends.get(said(s, "run", int))) for s in entries if s.entry.kind == "run"]
 
 
 def open_run(ledger: Ledger, reports: Path, gate: str, seal: str, stamp: Stamp) -> RunStore:
@@ -127,6 +175,8 @@ def finished_files(store: RunStore, verdict: Stored) -> dict[str, bytes]:
         ("generations.jsonl", "generations_sha256"),
         ("measurements.json", "measurements_sha256"),
         ("verdict.json", "verdict_sha256"),
+        ("sessions.jsonl", "sessions_sha256"),
+        ("report.md", "report_sha256"),
     ):
         path = store.folder / name
         if not path.is_file():
@@ -139,6 +189,13 @@ def finished_files(store: RunStore, verdict: Stored) -> dict[str, bytes]:
             )
         files[name] = data
     return files
+
+
+def _parsed(kind: type[R], line: bytes, place: str) -> R:
+    try:
+        return kind.parse(line, where=place)
+    except RecordError as error:
+        raise TamperedError(error.message, next_step=error.next_step) from None
 
 
 def _append(path: Path, record: Record) -> None:

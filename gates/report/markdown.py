@@ -6,7 +6,7 @@ Text from gates, models and seats is hostile here too: `plain` makes it harmless
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from gates.judge.axes import AxisVerdict
@@ -56,7 +56,14 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
     ]
 
 
-def markdown(sealed: SealOnDisk, number_of_run: int, measurements: Measurements, verdict: Verdict) -> str:
+def markdown(
+    sealed: SealOnDisk,
+    number_of_run: int,
+    measurements: Measurements,
+    verdict: Verdict,
+    *,
+    deviations: Sequence[str] = (),
+) -> str:
     """The report of one run."""
     gate = sealed.seal.gate
     lines = [
@@ -64,10 +71,13 @@ def markdown(sealed: SealOnDisk, number_of_run: int, measurements: Measurements,
         "",
         f"**Question:** {plain(gate.question)}",
         "",
+        f"**Standing:** {standing(sealed)} This is attempt {number_of_run} of this gate.",
+        "",
         *_verdict_table(verdict),
         *_reasons(verdict),
         *_bullets("Not decided", verdict.undecided, "Everything was decided."),
-        *_bullets("Warnings", verdict.warnings, "None."),
+        *_bullets("Warnings", _warnings(verdict), "None."),
+        *_bullets("Deviations from the sealed context", deviations, "None."),
         "## Figures",
         "",
         *_voice(measurements),
@@ -103,12 +113,28 @@ def _axis_cells(axis: AxisVerdict) -> list[str]:
 
 
 def _reasons(verdict: Verdict) -> list[str]:
-    sentences: list[str] = []
-    for name, candidate in verdict.candidates.items():
-        for axis in in_order(candidate.axes):
-            sentences.append(f"{name}, {axis.axis}: {axis.reason}")
-            sentences.extend(f"{name}, {axis.axis}, warning: {warning}" for warning in axis.warnings)
+    candidates = verdict.candidates.items()
+    sentences = [f"{name}, {axis.axis}: {axis.reason}" for name, c in candidates for axis in in_order(c.axes)]
     return _bullets("Why", sentences, "")
+
+
+def standing(sealed: SealOnDisk) -> str:
+    """Whether the rule was fixed before anything was seen, in one sentence."""
+    if not sealed.seal.runs_before:
+        return "prospective: sealed before any generation of this gate."
+    return f"post-hoc: sealed after {sealed.seal.runs_before} earlier run(s) of this gate had begun."
+
+
+def _warnings(verdict: Verdict) -> list[str]:
+    return [
+        *verdict.warnings,
+        *(
+            f"{name}, {axis.axis}: {warning}"
+            for name, candidate in verdict.candidates.items()
+            for axis in in_order(candidate.axes)
+            for warning in axis.warnings
+        ),
+    ]
 
 
 def _bullets(title: str, sentences: Iterable[str], none: str) -> list[str]:

@@ -10,7 +10,7 @@ from gates.spec.source import printable
 
 SYMBOLS = {Outcome.PASS: "✔", Outcome.FAIL: "✘", Outcome.INCONCLUSIVE: "?", Outcome.INVALID: "!"}
 
-_SIGNED = {"voice"}
+_UNSIGNED = {"memorisation", "extraction"}
 _FIRST = ("run", "validity", "voice", "memorisation", "extraction")
 
 
@@ -33,7 +33,9 @@ def number(value: float | None, *, signed: bool = False) -> str:
 
 def value_of(axis: AxisVerdict) -> str:
     """The axis's figure with its one-sided 95 % limits where they decide."""
-    text = number(axis.value, signed=axis.axis in _SIGNED)
+    text = number(axis.value, signed=axis.axis not in _UNSIGNED)
+    if axis.value is not None and axis.axis not in _FIRST:
+        text = f"harm {text}"
     if axis.low is None or axis.high is None:
         return text
     return f"{text} [{axis.low:z.3f}, {axis.high:z.3f}]"
@@ -41,5 +43,9 @@ def value_of(axis: AxisVerdict) -> str:
 
 def threshold_of(axis: AxisVerdict) -> str:
     """What the figure is compared with, and by how many times it exceeds the floor."""
-    text = number(axis.threshold)
-    return f"{text} ({axis.times_floor:.1f}× the floor)" if axis.times_floor is not None else text
+    if axis.threshold is None:
+        return number(None)
+    if axis.axis == "voice":
+        times = f" ({axis.times_floor:.1f}× the floor)" if axis.times_floor is not None else ""
+        return f"> {axis.threshold:.3f}{times}"
+    return f"≤ {axis.threshold:.3f}"

@@ -369,7 +369,7 @@ class Validity(Record):
 class Declarations(Record):
     """What a pre-registration must say and a gate file cannot show: who saw data, when it stops, what is left out."""
 
-    data_seen: Text = "none"
+    data_seen: Text = "not declared"
     stopping: Text = "fixed number of generations"
     exclusions: Text = "none"
     missing: Literal["invalid"] = "invalid"

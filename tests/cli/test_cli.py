@@ -251,7 +251,10 @@ def test_a_folder_that_cannot_be_written_is_named(fresh: Small, monkeypatch: pyt
     folder = fresh.home / "prereg" / "seals"
     monkeypatch.setattr(Path, "mkdir", fail(OSError(kind, os.strerror(kind), str(folder))))
     refused(
-        gates("seal", fresh.gate, "--yes"), 2, f"gates: {folder}: {os.strerror(kind)}", "next: make room, or give the rights"
+        gates("seal", fresh.gate, "--yes"),
+        2,
+        f"gates: {folder}: {os.strerror(kind)}",
+        "next: make room, or give the rights",
     )
     assert fresh.files == []
 

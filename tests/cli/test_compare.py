@@ -9,6 +9,7 @@ from gates.judge.verdict import judge
 from gates.record.ledger import Ledger, Stamp
 from gates.record.seal import write_seal
 from gates.record.store import open_run
+from gates.records import sha256
 from tests.flow.conftest import gates
 from tests.judge.test_compare import the_house_run
 from tests.record.test_seal import seal
@@ -28,12 +29,16 @@ def run(tmp_path: Path) -> Path:
     verdict = judge(gate, measured)
     store.write("measurements.json", measured)
     store.write("verdict.json", verdict)
+    store.sessions_path.write_bytes(b"")
+    store.write_report("report")
     body = {
         "run": store.number,
         "seal": sealed.sha256,
         "generations_sha256": store.generations_sha256(),
         "measurements_sha256": measured.digest(),
         "verdict_sha256": verdict.digest(),
+        "sessions_sha256": store.sessions_sha256(),
+        "report_sha256": sha256(b"report"),
     }
     ledger.append("verdict", gate.name, body, stamp)
     return store.folder

@@ -115,7 +115,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory, root: Path, cache: Path) -> Ra
     gate = write_gate(workspace)
     unsealed = gates("run", gate)
     checked = gates("check", gate, "--json")
-    sealed = gates("seal", gate, "--by", "tester", "--json")
+    sealed = gates("seal", gate, "--yes", "--by", "tester", "--json")
     return Ran(workspace, gate, unsealed, checked, sealed, gates("run", gate, "--json"))
 
 

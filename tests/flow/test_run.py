@@ -51,9 +51,9 @@ def test_from_seal_to_verdict_and_back(ran: Ran) -> None:
     assert max(len(list(group)) for _, group in itertools.groupby(arms)) <= 4
 
     ledger = lines(workspace / "prereg" / "ledger.jsonl")
-    assert [record["kind"] for record in ledger] == ["seal", "run", "verdict"]
-    assert ledger[2]["body"]["verdict_sha256"] == sha256((folder / "verdict.json").read_bytes())
-    assert ledger[2]["body"]["generations_sha256"] == sha256((folder / "generations.jsonl").read_bytes())
+    assert [record["kind"] for record in ledger] == ["seal", "run", "session", "session", "verdict"]
+    assert ledger[-1]["body"]["verdict_sha256"] == sha256((folder / "verdict.json").read_bytes())
+    assert ledger[-1]["body"]["generations_sha256"] == sha256((folder / "generations.jsonl").read_bytes())
 
     report = (folder / "report.md").read_text("utf-8")
     assert report.startswith(
@@ -64,12 +64,12 @@ def test_from_seal_to_verdict_and_back(ran: Ran) -> None:
 
     again = gates("run", gate, "--json")
     assert json.loads(again.stdout)["attempts"] == 1
-    assert len(lines(workspace / "prereg" / "ledger.jsonl")) == 3
+    assert len(lines(workspace / "prereg" / "ledger.jsonl")) == 5
 
 
 def test_ten_kills_lose_nothing_and_double_nothing(workspace: Path, served: str) -> None:
     gate = write_gate(workspace, f'{{base_url: "{served}", concurrency: 2}}')
-    assert gates("seal", gate).returncode == 0
+    assert gates("seal", gate, "--yes").returncode == 0
     path = workspace / "reports" / "small" / "001" / "generations.jsonl"
     rng = random.Random(20)
     killed = 0
@@ -94,7 +94,8 @@ def test_ten_kills_lose_nothing_and_double_nothing(workspace: Path, served: str)
     assert _what_counts(json.loads(finished.stdout)) == _what_counts(json.loads(undisturbed.stdout))
     other = lines(workspace / "reports" / "small" / "002" / "generations.jsonl")
     assert _texts(generations) == _texts(other)
-    assert len(lines(workspace / "reports" / "small" / "001" / "sessions.jsonl")) == 11
+    sessions = lines(workspace / "reports" / "small" / "001" / "sessions.jsonl")
+    assert [session["phase"] for session in sessions] == ["start"] * 11 + ["end"]
 
 
 def _texts(generations: list[dict]) -> dict[tuple[str, int, int], str]:
@@ -117,7 +118,7 @@ BINDING = {
 @pytest.mark.parametrize("what", BINDING)
 def test_a_binding_change_is_refused_by_name(workspace: Path, served: str, what: str) -> None:
     gate = write_gate(workspace, f'{{base_url: "{served}", concurrency: 2}}')
-    assert gates("seal", gate).returncode == 0
+    assert gates("seal", gate, "--yes").returncode == 0
     file, old, new, message = BINDING[what]
     path = workspace / file
     if old is None:
@@ -134,7 +135,7 @@ def test_a_binding_change_is_refused_by_name(workspace: Path, served: str, what:
 
 def test_a_seat_of_another_version_is_refused(workspace: Path, served: str) -> None:
     gate = write_gate(workspace, f'{{base_url: "{served}", concurrency: 2}}')
-    assert gates("seal", gate).returncode == 0
+    assert gates("seal", gate, "--yes").returncode == 0
     seal_path = next((workspace / "prereg" / "seals").iterdir())
     seal = json.loads(seal_path.read_bytes())
     seal["binding"]["seat"]["version"] = "0.0.0"
@@ -154,7 +155,7 @@ def test_a_seat_of_another_version_is_refused(workspace: Path, served: str) -> N
 
 def test_a_seat_that_is_down_is_said_so(workspace: Path) -> None:
     gate = write_gate(workspace, '{base_url: "http://127.0.0.1:9/v1"}')
-    down = gates("seal", gate)
+    down = gates("seal", gate, "--yes")
     assert down.returncode == 4
     assert "127.0.0.1:9" in down.stderr
     assert "Traceback" not in down.stderr
@@ -163,13 +164,13 @@ def test_a_seat_that_is_down_is_said_so(workspace: Path) -> None:
 def test_a_seat_without_the_gates_base_is_refused(workspace: Path, served: str) -> None:
     gate = write_gate(workspace, f'{{base_url: "{served}"}}')
     gate.write_text(gate.read_text("utf-8").replace("base: voices-base", "base: qwen"), "utf-8")
-    wrong = gates("seal", gate)
+    wrong = gates("seal", gate, "--yes")
     assert wrong.returncode == 4
     assert "does not serve the gate's base 'qwen'; it serves: voices-base, lv-bronte-e12" in wrong.stderr
 
 
 def test_a_key_that_is_not_set_is_named(workspace: Path, served: str) -> None:
     gate = write_gate(workspace, f'{{base_url: "{served}", api_key_env: GATES_TEST_NO_SUCH_KEY}}')
-    unset = gates("seal", gate)
+    unset = gates("seal", gate, "--yes")
     assert unset.returncode == 2
     assert "GATES_TEST_NO_SUCH_KEY" in unset.stderr

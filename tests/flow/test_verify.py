@@ -111,7 +111,7 @@ def test_git_remembers_a_cut_tail(copy: Path) -> None:
     status, found = verified(copy)
     assert status == 5
     assert "git's last commit" in found["anchor"]
-    assert sum("is in the last commit and no longer in the ledger" in sentence for sentence in found["breaks"]) == 2
+    assert sum("is in the last commit and no longer in the ledger" in sentence for sentence in found["breaks"]) == 4
 
 
 def test_counts_must_be_equal_and_figures_within_the_tolerance() -> None:

@@ -19,6 +19,7 @@ from gates.record.seal import (
     latest_seal,
     read_seal,
     refuse_changes,
+    seal_in_force,
     write_seal,
 )
 from gates.records import sha256
@@ -54,6 +55,8 @@ def seal(at: str = "2026-01-01T00:00:00+00:00", **changes: object) -> Seal:
             "sealed_at": at,
             "sealed_by": "Zoë | <b>",
             "previous": (),
+            "amends": None,
+            "runs_before": 0,
         }
         | changes
     )
@@ -79,8 +82,11 @@ def test_the_last_seal_of_the_gate_is_in_force_and_the_first_stays(tmp_path: Pat
 
 def test_without_a_seal_the_next_step_is_to_seal(tmp_path: Path) -> None:
     write_seal(tmp_path, seal())
-    with pytest.raises(RefusedError, match=r"gate 'demo2' has no seal in .*ledger\.jsonl\n  next: run `gates seal"):
-        latest_seal(tmp_path, "demo2")
+    with pytest.raises(
+        RefusedError, match=r"gate 'demo2' has no seal in .*ledger\.jsonl\n  next: run `gates seal g.yaml`"
+    ):
+        seal_in_force(tmp_path, "demo2", Path("g.yaml"))
+    assert seal_in_force(tmp_path, "demo", Path("g.yaml")) == latest_seal(tmp_path, "demo")
 
 
 def test_a_seal_whose_ledger_record_was_never_written_is_not_in_force(
@@ -93,8 +99,7 @@ def test_a_seal_whose_ledger_record_was_never_written_is_not_in_force(
         patch.setattr(Ledger, "append", killed)
         with pytest.raises(KeyboardInterrupt):
             write_seal(tmp_path, seal())
-    with pytest.raises(RefusedError, match="has no seal"):
-        latest_seal(tmp_path, "demo")
+    assert latest_seal(tmp_path, "demo") is None
     assert write_seal(tmp_path, seal()) == latest_seal(tmp_path, "demo")
 
 
@@ -141,7 +146,7 @@ def test_a_ledger_record_that_says_nothing_sensible_is_tampered(tmp_path: Path, 
 
 def test_binding_changes_are_all_listed(tmp_path: Path) -> None:
     made = write_seal(tmp_path, seal())
-    refuse_changes(made, binding())
+    refuse_changes(made, binding(), made.seal.gate)
     now = binding(
         gate=OTHER,
         texts={"train": {"t/b.txt": HASH}},
@@ -149,7 +154,7 @@ def test_binding_changes_are_all_listed(tmp_path: Path) -> None:
         seat={"version": "1.1", "fingerprint": None},
     )
     with pytest.raises(RefusedError) as refused:
-        refuse_changes(made, now)
+        refuse_changes(made, now, a_gate(question="Another?"))
     assert refused.value.message.split("\n") == [
         f"what {made.path.name} binds has changed since it was sealed:",
         '  adapters.a.card: sealed null, now {"root": "x"}',
@@ -158,6 +163,7 @@ def test_binding_changes_are_all_listed(tmp_path: Path) -> None:
         '  seat.version: sealed "1.0", now "1.1"',
         f'  texts.train.t/a.txt: sealed "{HASH}", now missing',
         f'  texts.train.t/b.txt: not sealed, now "{HASH}"',
+        f'  gate.question: sealed "{made.seal.gate.question}", now "Another?"',
     ]
 
 

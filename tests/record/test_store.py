@@ -107,12 +107,56 @@ def test_a_foreign_line_is_tampered(tmp_path: Path, line: bytes, message: str) -
         made.resume(HASH)
 
 
-def test_sessions_are_appended(tmp_path: Path) -> None:
-    made = store(tmp_path)
-    session = Session(seal=HASH, at="t", by="b", seat={}, canary={}, cache_salt="s", deviations=("python: ...",))
-    made.add_session(session)
-    made.add_session(session)
-    assert made.sessions_path.read_bytes() == (canonical(session.as_json()) + b"\n") * 2
+def session(made: RunStore, phase: str = "start", *, by: str = "b") -> Session:
+    return Session(
+        phase=phase,
+        seal=HASH,
+        at="t",
+        by=by,
+        seat={},
+        canary={},
+        cache_salt="s",
+        deviations=("python: ...",),
+        generations=sum(1 for _ in made.generations(HASH)),
+        generations_sha256=made.generations_sha256(),
+    )
+
+
+def test_sessions_are_appended_and_their_hashes_stand_in_the_ledger(tmp_path: Path) -> None:
+    made, ledger = store(tmp_path), Ledger(tmp_path / "prereg")
+    one, two = session(made), session(made, "end")
+    made.add_session(one, ledger)
+    made.add_session(two, ledger)
+    assert made.sessions_path.read_bytes() == b"".join(canonical(s.as_json()) + b"\n" for s in (one, two))
+    assert [s.entry.body["session_sha256"] for s in ledger.entries()] == [one.digest(), two.digest()]
+    assert made.check_sessions(ledger) == [one, two]
+    assert made.deviations() == ("python: ...",)
+
+
+def test_a_session_whose_ledger_record_a_kill_prevented_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, ledger = store(tmp_path), Ledger(tmp_path / "prereg")
+    made.add_session(session(made), ledger)
+    append_line(made.sessions_path, canonical(session(made).as_json()))
+    assert len(made.check_sessions(ledger)) == 2
+
+
+def test_what_a_session_saw_may_not_change(tmp_path: Path) -> None:
+    made, ledger = store(tmp_path, generation(1)), Ledger(tmp_path / "prereg")
+    made.add_session(session(made), ledger)
+    made.add(generation(2))
+    assert len(made.check_sessions(ledger)) == 1
+    good = made.generations_path.read_bytes()
+    for bad in (good.replace(b'"text":"', b'"text":"x', 1), b"", good.split(b"\n", 1)[1]):
+        made.generations_path.write_bytes(bad)
+        with pytest.raises(TamperedError, match=r"generations\.jsonl: the first 1 lines are not those"):
+            made.check_sessions(ledger)
+    made.generations_path.write_bytes(good)
+    made.sessions_path.write_bytes(canonical(session(made, by="another").as_json()) + b"\n")
+    with pytest.raises(TamperedError, match=r"the ledger knows 1 sessions of this run, and these are others"):
+        made.check_sessions(ledger)
+    made.sessions_path.unlink()
+    with pytest.raises(TamperedError, match="the ledger knows 1 sessions"):
+        made.check_sessions(ledger)
 
 
 def test_results_are_written_once(tmp_path: Path) -> None:
@@ -133,10 +177,13 @@ def test_an_unfinished_run_goes_on_and_a_finished_one_makes_room_for_the_next(tm
     assert opened(OTHER) == 2
     ledger.append("verdict", "demo", {"run": 1}, STAMP)
     assert [opened(), opened()] == [3, 3]
+    ledger.append("spoiled", "demo", {"run": 3, "why": "other weights"}, STAMP)
+    assert [opened(), opened()] == [4, 4]
     assert [(s.entry.body["run"], v is not None) for s, v in runs(ledger, "demo")] == [
         (1, True),
         (2, False),
-        (3, False),
+        (3, True),
+        (4, False),
     ]
 
 
@@ -153,7 +200,11 @@ def finished(tmp_path: Path):
     made = store(tmp_path, generation())
     made.write("measurements.json", ONE)
     made.write("verdict.json", TWO)
+    made.write_report("report")
+    append_line(made.sessions_path, b"{}")
     body = {
+        "sessions_sha256": made.sessions_sha256(),
+        "report_sha256": sha256(b"report"),
         "run": 7,
         "generations_sha256": made.generations_sha256(),
         "measurements_sha256": ONE.digest(),
@@ -168,10 +219,14 @@ def test_a_finished_run_is_what_the_ledger_holds(tmp_path: Path) -> None:
         "generations.jsonl": canonical(generation().as_json()) + b"\n",
         "measurements.json": canonical(ONE.as_json()),
         "verdict.json": canonical(TWO.as_json()),
+        "sessions.jsonl": b"{}\n",
+        "report.md": b"report",
     }
 
 
-@pytest.mark.parametrize("name", ["generations.jsonl", "measurements.json", "verdict.json"])
+@pytest.mark.parametrize(
+    "name", ["generations.jsonl", "measurements.json", "verdict.json", "sessions.jsonl", "report.md"]
+)
 def test_a_finished_run_that_was_touched_is_tampered(tmp_path: Path, name: str) -> None:
     made, verdict = finished(tmp_path)
     path = made.folder / name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,8 +92,8 @@ def test_the_report_says_what_was_measured() -> None:
     # By hand from the made-up figures: mean base distance 0.93, mean of a 0.79; ranges 0.06 and 0.20; 60 of 120.
     for row in (
         "| **a** |  | **✘ FAIL** |  |  |  |",
-        "|  | voice | ✘ FAIL | +0.140 | 0.200 (0.7× the floor) | `pairwise-range@1` |",
-        "|  | memorisation | ✘ FAIL | 0.500 [0.421, 0.579] | 0.100 | `clopper-pearson¦level:0.95` |",
+        "|  | voice | ✘ FAIL | +0.140 | > 0.200 (0.7× the floor) | `pairwise-range@1` |",
+        "|  | memorisation | ✘ FAIL | 0.500 [0.421, 0.579] | ≤ 0.100 | `clopper-pearson¦level:0.95` |",
         "| a | +0.140 | [+0.100, +0.300] | 0.200 | 0.060 | 0.500 | 50.0% | +0.165 |",
         "| base | 1 | 0.900 | 600 |",
         "| a | 2 | 0.700 | 600 |",
@@ -114,6 +115,14 @@ def test_the_report_says_what_was_measured() -> None:
     assert not text.endswith("\n\n")
 
 
+def test_a_seal_that_came_after_a_run_is_post_hoc_and_deviations_are_shown() -> None:
+    run, verdict = a_run()
+    later = replace(sealed(), seal=sealed().seal.model_copy(update={"runs_before": 2, "amends": HASH}))
+    text = markdown(later, 3, run, verdict, deviations=('python: sealed "3.11", now "3.12"',))
+    assert "**Standing:** post-hoc: sealed after 2 earlier run(s) of this gate had begun. This is attempt 3" in text
+    assert '- python: sealed "3.11", now "3.12"' in text
+
+
 def test_the_verdict_stands_before_the_figures_and_the_open_questions_are_named() -> None:
     run, verdict = a_run()
     headings = [line for line in markdown(sealed(), 1, run, verdict).split("\n") if line.startswith("#")]
@@ -122,6 +131,7 @@ def test_the_verdict_stands_before_the_figures_and_the_open_questions_are_named(
         "## Why",
         "## Not decided",
         "## Warnings",
+        "## Deviations from the sealed context",
         "## Figures",
         "### Voice",
         "### Memorisation",

@@ -1,0 +1,151 @@
+"""Generating what a run still lacks, between two looks at the seat: what was sealed must answer, to the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from gates.errors import RefusedError, TamperedError, UnfitSeatError
+from gates.flow.binding import bind, cards_of, context_of
+from gates.flow.inputs import Inputs
+from gates.flow.seats import OpenSeat, open_seat
+from gates.flow.world import World
+from gates.record.ledger import Ledger
+from gates.record.seal import SealOnDisk, differences, refuse_changes
+from gates.record.store import RunStore, Session
+from gates.records import Generation, canonical
+from gates.seat.canary import CanaryReport, check_adapters, same_voices
+from gates.seat.client import SeatClient
+from gates.seat.generate import Run, Task, generate, plan
+from gates.seat.identity import SeatBinding, SeatIdentity, probe
+from gates.seat.pace import Pace
+from gates.seat.requests import request_body
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What one start of generation needs: the run's parts, and the seat that answers."""
+
+    inputs: Inputs
+    sealed: SealOnDisk
+    store: RunStore
+    world: World
+    seat: OpenSeat
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.inputs.prereg)
+
+
+def generate_run(inputs: Inputs, sealed: SealOnDisk, store: RunStore, world: World) -> None:
+    """Generate what the run lacks; nothing is asked of the seat when the run was generated and closed before.
+
+    Raises TamperedError when recorded generations or sessions are not what was written, UnfitSeatError when something
+    else than what was sealed answered: a run whose generations that may concern is spoiled for good.
+    """
+    store.resume(sealed.sha256)
+    sessions = store.check_sessions(Ledger(inputs.prereg))
+    done = check_recorded(inputs, sealed, store)
+    tasks = [t for t in plan(inputs.gate, len(inputs.shown), sealed.seal.order_seed) if tuple(t) not in done]
+    if not tasks and sessions and sessions[-1].phase == "end":
+        return
+    if done:
+        world.say(f"continuing run {store.number:03d}: {len(done)} generations are recorded, {len(tasks)} are left")
+    with open_seat(inputs, world) as seat:
+        asyncio.run(_between_two_looks(_Work(inputs, sealed, store, world, seat), tasks, sessions))
+
+
+def check_recorded(inputs: Inputs, sealed: SealOnDisk, store: RunStore) -> set[tuple[str, int, int]]:
+    """Keys of the recorded generations. Raises TamperedError for one that this gate would never have asked for."""
+    arms = inputs.gate.arms.all()
+    done: set[tuple[str, int, int]] = set()
+    for generation in store.generations(sealed.sha256):
+        _check_asked(inputs, generation, arms)
+        done.add(generation.key)
+    return done
+
+
+def _check_asked(inputs: Inputs, generation: Generation, arms: Mapping[str, object]) -> None:
+    known = generation.arm in arms and generation.prompt < len(inputs.shown)
+    if not known or generation.seed not in inputs.gate.seeds(generation.arm):
+        raise TamperedError(f"generation {generation.key}: the sealed gate has no such arm, prompt or seed")
+    beat, prompts = inputs.shown[generation.prompt]
+    if generation.request != request_body(inputs.gate, generation.arm, beat, generation.seed, prompts):
+        raise TamperedError(f"generation {generation.key}: its request is not the one that the sealed gate makes")
+
+
+async def _between_two_looks(work: _Work, tasks: Sequence[Task], sessions: Sequence[Session]) -> None:
+    """Look at the seat, generate, look again; the second look makes what was generated count."""
+    async with work.seat.client() as client:
+        salt = work.world.chance.bytes(16).hex()
+        first = await _look(work, client, "start", salt, sessions)
+        pace = Pace(work.seat.concurrency, work.seat.attempts, work.world.chance, work.world.now)
+        about = work.inputs
+        fingerprint = SeatBinding.parse(
+            canonical(work.sealed.seal.binding.seat), where=str(work.sealed.path)
+        ).fingerprint
+        shared = Run(about.gate, about.beats, work.sealed.sha256, work.seat.label, salt, about.probe, fingerprint)
+        await generate(tasks, client, work.store.add, shared, pace, work.world.watch)
+        await _look(work, client, "end", salt, [*sessions, first])
+
+
+async def _look(work: _Work, client: SeatClient, phase: str, salt: str, sessions: Sequence[Session]) -> Session:
+    """Probe the seat, compare with the seal and the run's first session, and record what was seen."""
+    inputs, sealed = work.inputs, work.sealed
+    identity = await probe(client, inputs.gate)
+    try:
+        refuse_changes(sealed, bind(inputs, identity.binding.as_json(), cards_of(inputs, identity)), inputs.gate)
+    except RefusedError as error:
+        if phase == "start":
+            raise
+        raise _spoiled(work, error.message) from None
+    canary = await check_adapters(client, inputs.gate, inputs.beats, salt)
+    if sessions:
+        heard = CanaryReport.parse(canonical(sessions[0].canary), where=str(work.store.sessions_path))
+        other = same_voices(heard, canary)
+        if other:
+            why = "other weights answer than when this run began: " + "; ".join(other)
+            raise (
+                _spoiled(work, why)
+                if phase == "end"
+                else UnfitSeatError(
+                    f"run {work.store.number:03d} cannot go on: {why}",
+                    next_step="serve the adapters that were sealed; the same command then continues",
+                )
+            )
+    return _record(work, phase, salt, (identity, canary))
+
+
+def _record(work: _Work, phase: str, salt: str, seen: tuple[SeatIdentity, CanaryReport]) -> Session:
+    identity, canary = seen
+    stamp = work.world.stamp()
+    deviations = tuple(differences(work.sealed.seal.context, context_of(identity)))
+    for deviation in deviations if phase == "start" else ():
+        work.world.say(f"deviates from the seal: {deviation}")
+    session = Session(
+        phase="end" if phase == "end" else "start",
+        seal=work.sealed.sha256,
+        at=stamp.at,
+        by=stamp.by,
+        seat=identity.as_json(),
+        canary=canary.as_json(),
+        cache_salt=salt,
+        deviations=deviations,
+        generations=sum(1 for _ in work.store.generations(work.sealed.sha256)),
+        generations_sha256=work.store.generations_sha256(),
+    )
+    work.store.add_session(session, work.ledger)
+    return session
+
+
+def _spoiled(work: _Work, why: str) -> UnfitSeatError:
+    """Enter in the ledger that this run can never be judged, and the error that says so."""
+    body: dict[str, JsonValue] = {"run": work.store.number, "why": why}
+    work.ledger.append("spoiled", work.inputs.gate.name, body, work.world.stamp())
+    return UnfitSeatError(
+        f"run {work.store.number:03d} is INVALID for good: {why}",
+        next_step="see that the sealed bytes answer; the same command then starts another attempt, which counts",
+    )
