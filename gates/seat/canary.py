@@ -189,6 +189,11 @@ def _alike(pair: PairCanary, base: str) -> str:
     )
 
 
+def _unsteady(*noises: float) -> float:
+    """How far a model's answers may lie apart between sessions: on a seat that is not exact, as far as within one."""
+    return max(AGREES, _threshold(*noises)) if max(noises) > 0 else LEAST
+
+
 def same_voices(first: CanaryReport, now: CanaryReport) -> list[str]:
     """One sentence for each model and each pair that answers otherwise than in the first session; empty is well.
 
@@ -201,7 +206,7 @@ def same_voices(first: CanaryReport, now: CanaryReport) -> list[str]:
     changes = [f"{model!r} was heard in one of the sessions only" for model in sorted(then.keys() ^ since.keys())]
     for model in both:
         moved = distance(then[model].scores, since[model].scores)
-        allowed = _threshold(then[model].noise, since[model].noise)
+        allowed = _unsteady(then[model].noise, since[model].noise)
         if moved > allowed:
             changes.append(f"{model!r} answers {moved:.3g} nats away from its first answer (allowed {allowed:.3g})")
     steady = {model for model in both if then[model].tokens == since[model].tokens}
@@ -210,7 +215,8 @@ def same_voices(first: CanaryReport, now: CanaryReport) -> list[str]:
         old = before.get((pair.first, pair.second))
         if old is None or not {pair.first, pair.second} <= steady:
             continue
-        allowed = max(old.threshold, pair.threshold)
+        noises = [report[model].noise for report in (then, since) for model in (pair.first, pair.second)]
+        allowed = max(old.threshold, pair.threshold, _unsteady(*noises))
         if abs(pair.difference - old.difference) > allowed:
             changes.append(
                 f"{pair.first!r} and {pair.second!r} differed by {old.difference:.3g} nats and now by "

@@ -1,0 +1,193 @@
+"""What answers must be what was sealed, from first to last: seats that change, and records that change."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gates.record.ledger import Ledger
+from gates.records import sha256
+from tests.flow.conftest import gates, lines
+from tests.seat.faulty import FaultySeat, Request, Wire, answer, card, error
+from tests.small import small_workspace
+
+LETTERS = str.maketrans("0123456789", "ghijklmnop")
+
+
+class Seat:
+    """A seat in a thread of its own, whose weights, adapter root and fingerprint a test changes as it runs."""
+
+    def __init__(self) -> None:
+        self.weights, self.root, self.fingerprint = "voice-one", "/models/voice-one", "f-1"
+        self.told = 0
+        self.at: dict[int, Callable[[], None]] = {}
+        self.faulty = FaultySeat(always=self.tell, routes={"/v1/models": self.cards})
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever)
+
+    async def tell(self, request: Request, wire: Wire) -> None:
+        model = request.body["model"]
+        if model not in {"base", "voice-one"}:
+            await wire.send(error("The model does not exist.", "NotFoundError", 404), 404)
+            return
+        if not request.body.get("logprobs") and request.body["max_tokens"] > 1:
+            self.told += 1
+            self.at.pop(self.told, lambda: None)()
+        weights = self.weights if model == "voice-one" else None
+        document = answer(request.body, weights=weights, system_fingerprint=self.fingerprint)
+        asked = [request.body.get(name) for name in ("model", "messages", "seed")]
+        words = [sha256(f"{asked}{place}".encode())[:2].translate(LETTERS) for place in range(40)]
+        document["choices"][0]["message"]["content"] = " ".join(words)
+        await wire.send(document)
+
+    async def cards(self, request: Request, wire: Wire) -> None:
+        adapter = card("voice-one", parent="base") | {"root": self.root}
+        await wire.send({"object": "list", "data": [card("base"), adapter]})
+
+
+@pytest.fixture
+def seat() -> Iterator[Seat]:
+    made = Seat()
+    made.thread.start()
+    asyncio.run_coroutine_threadsafe(made.faulty.__aenter__(), made.loop).result(10)
+    yield made
+    asyncio.run_coroutine_threadsafe(made.faulty.__aexit__(None, None, None), made.loop).result(10)
+    made.loop.call_soon_threadsafe(made.loop.stop)
+    made.thread.join(10)
+    made.loop.close()
+
+
+@pytest.fixture
+def gate(seat: Seat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The path of a sealed gate that names the seat."""
+    monkeypatch.setenv("GATES_CACHE", str(tmp_path / "cache"))
+    made = small_workspace(
+        tmp_path / "workspace", tmp_path / "cache", seat={"base_url": seat.faulty.url, "concurrency": 1}
+    )
+    assert gates("seal", made, "--yes").returncode == 0
+    return made
+
+
+def kinds(gate: Path) -> list[str]:
+    return [stored.entry.kind for stored in Ledger(gate.parent).entries()]
+
+
+def test_weights_that_change_during_a_run_spoil_it_for_good(gate: Path, seat: Seat) -> None:
+    seat.at[30] = lambda: setattr(seat, "weights", "other")
+    spoiled = gates("run", gate)
+    assert spoiled.returncode == 4
+    assert "run 001 is INVALID for good: other weights answer than when this run began: 'voice-one'" in spoiled.stderr
+    assert kinds(gate) == ["seal", "run", "session", "spoiled"]
+
+    seat.weights = "voice-one"
+    again = gates("run", gate, "--json")
+    assert json.loads(again.stdout)["attempts"] == 2
+    assert json.loads(again.stdout)["run"].endswith("002")
+    assert kinds(gate)[4:] == ["run", "session", "session", "verdict"]
+
+
+def test_a_fingerprint_that_changes_during_a_run_stops_it(gate: Path, seat: Seat) -> None:
+    seat.at[20] = lambda: setattr(seat, "fingerprint", "f-2")
+    stopped = gates("run", gate)
+    assert stopped.returncode == 4
+    assert "'f-1'" in stopped.stderr
+    assert "'f-2'" in stopped.stderr
+    assert len(lines(gate.parents[1] / "reports/small/001/generations.jsonl")) == 19
+
+
+def test_other_weights_do_not_continue_a_run(gate: Path, seat: Seat) -> None:
+    seat.at[10] = lambda: setattr(seat, "fingerprint", "f-2")
+    assert gates("run", gate).returncode == 4
+    seat.fingerprint, seat.weights = "f-1", "other"
+    other = gates("run", gate)
+    assert other.returncode == 4
+    assert "run 001 cannot go on: other weights answer" in other.stderr
+    assert "spoiled" not in kinds(gate)
+
+    seat.weights = "voice-one"
+    finished = json.loads(gates("run", gate, "--json").stdout)
+    assert finished["attempts"] == 1
+    assert len(lines(gate.parents[1] / "reports/small/001/generations.jsonl")) == 48
+
+
+def test_an_adapter_served_from_another_path_is_refused(gate: Path, seat: Seat) -> None:
+    seat.root = "/somewhere/else"
+    refused = gates("run", gate)
+    assert refused.returncode == 2
+    assert 'adapters.one.card.root: sealed "/models/voice-one", now "/somewhere/else"' in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda line: line.replace('"text":"', '"text":"x', 1), "lines are not those that were recorded"),
+        (lambda line: line.replace('"temperature":0.9', '"temperature":0.1'), "lines are not those that were recorded"),
+        (lambda line: "", "lines are not those that were recorded"),
+    ],
+    ids=["text", "request", "removed"],
+)
+def test_what_was_recorded_before_a_start_cannot_change(
+    gate: Path, seat: Seat, spoil: Callable[[str], str], message: str
+) -> None:
+    for stop in (5, 10):  # the second start saw what the first one recorded
+        seat.at[stop] = lambda: setattr(seat, "fingerprint", "f-2")
+        assert gates("run", gate).returncode == 4
+        seat.fingerprint = "f-1"
+    path = gate.parents[1] / "reports/small/001/generations.jsonl"
+    recorded = path.read_text("utf-8").splitlines(keepends=True)
+    path.write_text("".join([spoil(recorded[0]), *recorded[1:]]), "utf-8")
+    tampered = gates("run", gate)
+    assert tampered.returncode == 5
+    assert message in tampered.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"temperature":0.9', '"temperature":0.1', "its request is not the one that the sealed gate makes"),
+        ('"arm":"one"', '"arm":"two"', "the sealed gate has no such arm"),
+        ('"seed":1,', '"seed":9,', "the sealed gate has no such arm, prompt or seed"),
+    ],
+)
+def test_a_line_that_the_gate_would_not_have_asked_for_is_tampered(
+    gate: Path, seat: Seat, old: str, new: str, message: str
+) -> None:
+    seat.at[10] = lambda: setattr(seat, "fingerprint", "f-2")
+    assert gates("run", gate).returncode == 4
+    seat.fingerprint = "f-1"
+    path = gate.parents[1] / "reports/small/001/generations.jsonl"
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), "utf-8")
+    told = seat.told
+    tampered = gates("run", gate)
+    assert tampered.returncode == 5, tampered
+    assert message in tampered.stderr
+    assert seat.told == told
+
+
+def test_a_seal_after_a_run_is_post_hoc_and_an_unchanged_gate_keeps_its_seal(gate: Path) -> None:
+    gates("run", gate)
+    unchanged = gates("seal", gate, "--yes")
+    assert "sealed already" in unchanged.stderr
+    assert kinds(gate).count("seal") == 1
+
+    relaxed = yaml.safe_load(gate.read_text("utf-8"))
+    relaxed["memorisation"]["max_rate"] = 0.9
+    gate.write_text(json.dumps(relaxed), "utf-8")
+    refused = gates("run", gate)
+    assert refused.returncode == 2
+    assert "gate.memorisation.max_rate: sealed 0.2, now 0.9" in refused.stderr
+    sealed = json.loads(gates("seal", gate, "--yes", "--json").stdout)
+    seal = json.loads(Path(sealed["file"]).read_bytes())
+    assert seal["runs_before"] == 1
+    assert seal["amends"] == Ledger(gate.parent).entries()[0].entry.body["seal"]
+    gates("run", gate)
+    report = (gate.parents[1] / "reports/small/002/report.md").read_text("utf-8")
+    assert "**Standing:** post-hoc: sealed after 1 earlier run(s) of this gate had begun. This is attempt 2" in report
