@@ -30,6 +30,7 @@ INTERRUPTED = 130
         "judge": "gates.cli.judge:judge",
         "schema": "gates.cli.gate:schema",
         "corpora": "gates.cli.corpora:corpora",
+        "delta": "gates.cli.delta:delta",
         "overlap": "gates.cli.overlap:overlap",
         "seat": "gates.cli.seat:seat",
         "verify": "gates.cli.verify:verify",

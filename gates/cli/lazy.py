@@ -17,6 +17,7 @@ _SHORT = {
     "judge": "Judge a table of per-seed values, for results of which only numbers are left.",
     "schema": "Print the JSON schema of gate files or of a record.",
     "corpora": "List, fetch and show the texts that gates rest on.",
+    "delta": "Write a matrix of stylistic distances between anybody's texts.",
     "overlap": "Find which texts repeat a source word for word, and where.",
     "seat": "Serve the embedded seat.",
     "verify": "Derive a record again: ledger, seals, measurements, verdicts, reports.",
