@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
-from contextlib import suppress
 from typing import NoReturn
 
 import click
@@ -14,9 +14,11 @@ from gates.cli.lazy import LazyGroup
 from gates.cli.output import print_json, say
 from gates.errors import ExitCode, GatesError, UsageError
 
-_EXITS = """Exit codes: 0 PASS, 1 FAIL, 2 usage or bad gate, 3 INCONCLUSIVE, 4 INVALID, 5 TAMPERED."""
+_EXITS = """Exit codes: 0 PASS, 1 FAIL, 2 usage or bad gate, 3 INCONCLUSIVE, 4 INVALID, 5 TAMPERED;
+70 internal error, 130 interrupted: neither is a verdict."""
 
 INTERRUPTED = 130
+INTERNAL = 70
 
 
 @click.group(
@@ -73,6 +75,16 @@ def main() -> None:
             next_step="make room, or give the rights, and repeat the command: nothing half written is kept",
         )
         _complain(str(failed), failed.exit_code)
+    except Exception as error:
+        # A mistake of ours must never read as a verdict: Python's own exit code for it would be FAIL's.
+        if os.environ.get("GATES_TRACEBACK"):
+            raise
+        kind = type(error).__name__
+        _complain(
+            f"internal error in gates {__version__}, not a verdict: {kind}: {error}\n"
+            "  next: report it with the output of the same command under GATES_TRACEBACK=1",
+            INTERNAL,
+        )
     else:
         sys.exit(status if isinstance(status, int) else ExitCode.PASS)
 
@@ -85,6 +97,9 @@ def _complain(message: str, status: int) -> NoReturn:
 def _end(message: str, status: int) -> NoReturn:
     if "--json" in sys.argv[1:]:
         # Where stdout itself is what failed, stderr and the exit code have said it.
-        with suppress(OSError):
+        try:
             print_json({"error": message, "exit_code": int(status)})
+        except OSError:
+            # What Python still holds of it would fail again at exit, with a code of its own.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(status)

@@ -18,7 +18,7 @@ from pathlib import Path
 import platformdirs
 
 from gates.corpora.manifest import Manifest, TextFile
-from gates.errors import CorpusError
+from gates.errors import CorpusError, UsageError
 from gates.records import sha256
 
 
@@ -65,7 +65,12 @@ def wrong_hash(name: str, expected: str, found: str) -> str:
 def cache_dir(environ: Mapping[str, str]) -> Path:
     """The cache folder: GATES_CACHE where it is set and not empty, else the user's cache folder."""
     chosen = environ.get("GATES_CACHE")
-    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("gates", appauthor=False)
+    try:
+        return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("gates", appauthor=False)
+    except RuntimeError:
+        raise UsageError(
+            "there is no home folder to keep a cache in", next_step="set GATES_CACHE to a folder"
+        ) from None
 
 
 def text_path(cache: Path, manifest: Manifest, file: TextFile) -> Path:

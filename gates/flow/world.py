@@ -45,7 +45,9 @@ def this_world(
     say: Callable[[str], None], watch: Callable[[Progress], None] = _nobody_watches, by: str | None = None
 ) -> World:
     """The world of a command: cache and keys from the environment, the user's name unless `by` gives another."""
-    return World(cache=cache_dir(os.environ), by=by or _user(), environ=os.environ, say=say, watch=watch)
+    # A name in another encoding than UTF-8 has no canonical JSON: what cannot be read of it is replaced.
+    name = (by or _user()).encode("utf-8", "replace").decode("utf-8")
+    return World(cache=cache_dir(os.environ), by=name, environ=os.environ, say=say, watch=watch)
 
 
 def _user() -> str:

@@ -275,6 +275,13 @@ def test_a_full_stdout_is_no_traceback(arguments: tuple[str, ...]) -> None:
     assert "Traceback" not in ended.stderr
 
 
+def test_a_mistake_of_ours_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow, "check", fail(ZeroDivisionError("what?")))
+    ended = gates("check", "prereg/small.yaml", "--json")
+    refused(ended, 70, "internal error in gates", "not a verdict: ZeroDivisionError: what?", "GATES_TRACEBACK=1")
+    assert one_document(ended)["exit_code"] == 70
+
+
 def test_an_interruption_says_that_the_command_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow, "check", fail(KeyboardInterrupt()))
     ended = gates("check", "prereg/small.yaml", "--json")

@@ -34,7 +34,7 @@ arms:
     e12: {{model: lv-bronte-e12, adapter: demo/adapters/lv-bronte-e12.gguf}}
 corpora: {{train: bronte/train, heldout: bronte/heldout, reference: [hawthorne, irving]}}
 prompts: {{file: demo/beats.txt, template: "Beat: {{beat}}"}}
-sampling: {{seeds: [1, 2], temperature: 0.9, top_p: 0.95, max_tokens: 24}}
+sampling: {{seeds: [1, 2], temperature: 0.9, top_p: 0.95, max_tokens: 16}}
 voice: {{mfw: 100, words_per_seed: 100}}
 memorisation: {{max_rate: 0.2}}
 damage:
