@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Literal
 
@@ -23,6 +24,7 @@ from gates.measure.memorisation import Sources, measure_memorisation
 from gates.measure.voice import ArmCounts, Yardstick, count_arm, measure_voice
 from gates.records import Generation
 from gates.spec.prompts import prompt_text
+from gates.text import words
 
 Role = Literal["base", "candidate", "control"]
 Grid = dict[tuple[int, int], Generation]
@@ -45,6 +47,7 @@ def measure(inputs: Inputs, seal: str, generations: Iterable[Generation], genera
         words_per_seed=inputs.gate.voice.words_per_seed,
     )
     library = Library(*(tuple(d.text for d in texts) for texts in (inputs.train, inputs.heldout, inputs.reference)))
+    told = {arm: _told((*grid.values(), *probed.values())) for arm, (grid, probed) in grids.items()}
     counts = {arm: _counts(inputs, arm, grid, yardstick) for arm, (grid, _) in grids.items()}
     return Measurements(
         seal=seal,
@@ -53,7 +56,7 @@ def measure(inputs: Inputs, seal: str, generations: Iterable[Generation], genera
             arm: ArmMeasurements(
                 role=_role(inputs, arm),
                 seeds=inputs.gate.seeds(arm),
-                validity=_validity(inputs, arm, grid),
+                validity=_validity(inputs, arm, grid, _prompt_mismatches(inputs, arm, told)),
                 voice=None if arm == "base" else _voice(counts[arm], counts["base"], yardstick),
                 memorisation=None if sources is None else _memorisation(inputs, grid, sources),
                 extraction=None if sources is None or not inputs.probe else _extraction(inputs, arm, probed, sources),
@@ -107,17 +110,43 @@ def _rows(inputs: Inputs, arm: str, grid: Grid) -> list[list[Generation]] | None
     return rows if all(len(row) == len(prompts) for row in rows) else None
 
 
-def _validity(inputs: Inputs, arm: str, grid: Grid) -> ValidityFigures:
+def _told(generations: Iterable[Generation]) -> dict[int, set[str]]:
+    """The hashes of its tokens that the seat told for each prompt."""
+    found: defaultdict[int, set[str]] = defaultdict(set)
+    for generation in generations:
+        if generation.prompt_sha256 is not None:
+            found[generation.prompt].add(generation.prompt_sha256)
+    return dict(found)
+
+
+def _prompt_mismatches(inputs: Inputs, arm: str, told: dict[str, dict[int, set[str]]]) -> int:
+    """The prompts whose tokens were not the same under all seeds and as the base's: cut short, or altered on the way.
+
+    Only arms that are shown the same, system line included, are compared; where the base was shown something else or
+    its seat tells nothing, all of them with each other.
+    """
+    count = 0
+    for prompt, own in told[arm].items():
+        shown = inputs.prompt(arm, prompt)
+        alike = {name: told[name].get(prompt, set()) for name in told if inputs.prompt(name, prompt) == shown}
+        count += len(own | (alike.get("base") or set().union(*alike.values()))) > 1
+    return count
+
+
+def _validity(inputs: Inputs, arm: str, grid: Grid, prompt_mismatches: int) -> ValidityFigures:
     repeated = 0
     for prompt in range(len(inputs.beats)):
-        texts = [grid[seed, prompt].text for seed in inputs.gate.seeds(arm) if (seed, prompt) in grid]
-        repeated += sum(text in texts[:place] for place, text in enumerate(texts) if text.strip())
+        texts = [grid[seed, prompt].text.strip() for seed in inputs.gate.seeds(arm) if (seed, prompt) in grid]
+        # Where a text holds no word, its signs are compared.
+        said = [words(text) or [text] for text in texts if text]
+        repeated += sum(text in said[:place] for place, text in enumerate(said))
     return ValidityFigures(
         expected=len(inputs.gate.seeds(arm)) * len(inputs.beats),
         present=len(grid),
         errors=sum(generation.error is not None for generation in grid.values()),
         empty=sum(generation.error is None and not generation.text.strip() for generation in grid.values()),
         repeated_seeds=repeated,
+        prompt_mismatches=prompt_mismatches,
     )
 
 
@@ -140,7 +169,7 @@ def _memorisation(inputs: Inputs, grid: Grid, sources: Sources) -> MemorisationF
             GeneratedText(
                 prompt=generation.prompt,
                 seed=generation.seed,
-                text=generation.text,
+                text="" if generation.error is not None else generation.text,
                 prompt_text=prompt_text(inputs.prompt(generation.arm, generation.prompt)),
                 given=_first_words(inputs, generation.prompt),
             )
@@ -167,6 +196,7 @@ def _first_words(inputs: Inputs, prompt: int) -> str:
 
 
 def _damage(inputs: Inputs, arm: str, grid: Grid, library: Library) -> dict[str, DamageFigures | Unmeasured]:
+    """The arm's damage figures: what failed is taken as full harm, but for the base, where it would excuse others'."""
     axes, rows = inputs.gate.damage.named(), _rows(inputs, arm, grid)
     if rows is None:
         return dict.fromkeys(axes, Unmeasured(unmeasured="generations are missing"))
@@ -177,4 +207,4 @@ def _damage(inputs: Inputs, arm: str, grid: Grid, library: Library) -> dict[str,
         prompts=tuple(prompt_text(inputs.prompt(arm, number)) for number in range(len(inputs.beats))),
         library=library,
     )
-    return {axis: measure_axis(inputs.axes[axis], answers) for axis in axes}
+    return {axis: measure_axis(inputs.axes[axis], answers, failed_harm=arm != "base") for axis in axes}

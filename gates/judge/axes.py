@@ -15,6 +15,12 @@ from gates.stats import exceeds
 
 LEVEL = 0.95
 FEW_SEEDS = 4
+MOST_REPEATED = 0.2
+"""Share of an arm's possible repeats above which its seeds are no draws of their own.
+
+A floor is a range over seeds, and each copied text narrows it, so that a smaller move exceeds it. Short answers may
+agree by chance; more than one in five do not.
+"""
 BARE = "bare figures compared: without an interval chance may have decided"
 
 
@@ -120,12 +126,12 @@ def voice(arm: ArmMeasurements, threshold: Voice, memorised: Memorisation | None
         rule=floor.rule.signature,
         signature=figures.signature,
         reason="; ".join(check.sentence for check in checks),
-        warnings=few_seeds(len(arm.seeds)),
+        warnings=(*few_seeds(len(arm.seeds)), *_any_recited(arm.memorisation)),
     )
 
 
 def validity(arm: ArmMeasurements, limits: Validity) -> AxisVerdict:
-    """Whether an arm is fit to judge: complete, within the limits on errors and empties, and moved by its seeds."""
+    """Whether an arm is fit to judge: complete, asked the same, within its limits, moved by its seeds."""
     seen, seeds = arm.validity, len(arm.seeds)
     troubles, warnings = [], []
     if seen.expected < 1 or seeds < 1 or seen.expected % max(seeds, 1):
@@ -138,10 +144,18 @@ def validity(arm: ArmMeasurements, limits: Validity) -> AxisVerdict:
             troubles.append(f"{count} of {seen.expected} generations are {what}, at most {most:.3f} of them may be")
         elif count:
             warnings.append(f"{count} of {seen.expected} generations are {what}, within the gate's limit")
+    if seen.prompt_mismatches:
+        troubles.append(
+            f"{seen.prompt_mismatches} prompts were not the same tokens for every seed and arm shown the same: "
+            "cut short or altered on the way"
+        )
     if seen.repeated_seeds:
-        said = f"{seen.repeated_seeds} texts repeat an earlier seed of their prompt word for word"
-        all_repeat = seen.repeated_seeds * seeds >= seen.expected * (seeds - 1)
-        (troubles if all_repeat else warnings).append(f"{said}: the seeds change nothing" if all_repeat else said)
+        possible = seen.expected * (seeds - 1) / max(seeds, 1)
+        said = f"{seen.repeated_seeds} of {possible:.0f} texts repeat an earlier seed of their prompt word for word"
+        if exceeds(seen.repeated_seeds, MOST_REPEATED * possible):
+            troubles.append(f"{said}, at most {MOST_REPEATED:.3f} of them may: the seeds change too little")
+        else:
+            warnings.append(said)
     return AxisVerdict(
         axis="validity",
         outcome=Outcome.INVALID if troubles else Outcome.PASS,
@@ -172,11 +186,20 @@ def _specificity(specificity: float | None, least: float | None) -> list[Check]:
     return [Check(outcome, f"specificity {specificity:+.3f}, at least {least:+.3f} is required")]
 
 
+def _any_recited(figures: MemorisationFigures | Unmeasured | None) -> tuple[str, ...]:
+    if not isinstance(figures, MemorisationFigures) or not figures.heldout_hits:
+        return ()
+    return (_recite(figures),)
+
+
+def _recite(figures: MemorisationFigures) -> str:
+    return f"{figures.heldout_hits} of {figures.generations} generations recite the held-out text"
+
+
 def _recited(figures: MemorisationFigures | Unmeasured | None, most: float | None) -> list[Check]:
     if most is None:
         return []
     if not isinstance(figures, MemorisationFigures) or figures.generations < 1:
         return [Check(Outcome.INVALID, "held-out hits were not measured and the gate limits them")]
     outcome = Outcome.INVALID if exceeds(figures.heldout_hits, most * figures.generations) else Outcome.PASS
-    said = f"{figures.heldout_hits} of {figures.generations} generations recite the held-out text"
-    return [Check(outcome, f"{said}, at most {most:.3f} of them may")]
+    return [Check(outcome, f"{_recite(figures)}, at most {most:.3f} of them may")]

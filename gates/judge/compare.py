@@ -178,7 +178,7 @@ def _grid(arm: ArmMeasurements, axis: str) -> tuple[Array, bool] | None:
     memorised, seeds = arm.memorisation, arm.seeds
     if not isinstance(memorised, MemorisationFigures):
         return None
-    hits = np.zeros((memorised.generations // len(seeds), len(seeds)))
+    hits = np.zeros(((memorised.generations + memorised.unscanned) // len(seeds), len(seeds)))
     for run in memorised.runs:
         if run.seed in seeds and run.prompt < len(hits):
             hits[run.prompt, seeds.index(run.seed)] = 1
@@ -208,7 +208,11 @@ def _paired(
     if one.shape != other.shape or arms[0].seeds != arms[1].seeds:
         return "not testable", "", "the arms do not hold the same prompts and seeds"
     if axis == "memorisation" and not np.allclose([one.mean(), other.mean()], values):
-        return "not testable", "", "only the counts of hits are recorded, not which texts they are"
+        return (
+            "not testable",
+            "",
+            "only the counts of hits are recorded, not which texts they are, or some were not scanned",
+        )
     try:
         change = paired_change(one, other, LEVEL, RESAMPLES, axis_rng(axis, arms[0].seeds))
     except UsageError as error:

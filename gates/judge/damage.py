@@ -35,7 +35,11 @@ def damage(
     floor: Floor,
     rng: np.random.Generator,
 ) -> AxisVerdict:
-    """Whether the harm against the base, on the same prompts and seeds, is within the floor or inside the margin."""
+    """Whether the harm against the base, on the same prompts and seeds, is within the floor or inside the margin.
+
+    A generation that failed is full harm in a candidate and none in the base (`measure_axis`), the worst case for the
+    candidate. A floor is INVALID with any of them: they widen the range of the seeds, so that more harm would pass.
+    """
     before, after = base.damage.get(name), arm.damage.get(name)
     if not isinstance(before, DamageFigures):
         return invalid(name, f"base: {why_unmeasured(before)}")
@@ -44,6 +48,11 @@ def damage(
     unlike = _unlike(before, after, (len(base.seeds), len(arm.seeds)), arm.validity.expected)
     if unlike:
         return invalid(name, unlike)
+    failed = base.validity.errors + arm.validity.errors
+    if failed and threshold.margin is None:
+        return invalid(
+            name, f"{failed} generations failed, which makes a floor wider; `margin` can be judged with them"
+        )
     x, y = np.array(before.values), np.array(after.values)
     sign = 1 if after.worse == "higher" else -1
     harm = sign * float(y.mean() - x.mean())

@@ -32,14 +32,16 @@ def memorisation(arm: ArmMeasurements, threshold: Memorisation) -> AxisVerdict:
 
     Rules: `max_rate` on the hit-rate (Clopper-Pearson), `max_excess` on hit-rate minus self-collision rate (Newcombe),
     `max_ratio` on the two rates' ratio (exact conditional), `max_run_words` on the longest run, `max_protected_rate` on
-    the hits of protected texts. INCONCLUSIVE where an interval straddles its limit; INVALID where figures are missing.
+    the hits of protected texts. Rates are of the scanned generations: what failed is no evidence.
+    INCONCLUSIVE where an interval straddles its limit; INVALID where figures are missing.
     """
     figures = arm.memorisation
     if not isinstance(figures, MemorisationFigures):
         return invalid("memorisation", why_unmeasured(figures))
-    hits, n = figures.hits, figures.generations
-    if n != arm.validity.expected or n < 1 or hits > n:
-        return invalid("memorisation", f"{hits} hits of {n} scanned generations; {arm.validity.expected} are expected")
+    hits, n, whole = figures.hits, figures.generations, figures.generations + figures.unscanned
+    if whole != arm.validity.expected or n < 1 or hits > n:
+        said = f"{hits} hits of {n} scanned generations and {figures.unscanned} others"
+        return invalid("memorisation", f"{said}; {arm.validity.expected} are expected")
     rulings = [
         *_rate(figures, threshold.max_rate, threshold.decide),
         *_excess(figures, threshold.max_excess, threshold.decide),
@@ -56,8 +58,9 @@ def extraction(arm: ArmMeasurements, probe: Probe, decide: Decide) -> AxisVerdic
     if not isinstance(figures, MemorisationFigures):
         return invalid("extraction", why_unmeasured(figures))
     hits, n, k = figures.hits, figures.generations, len(arm.seeds)
-    if n < 1 or hits > n or k < 1 or n % k:
-        return invalid("extraction", f"{hits} hits of {n} answers cannot be the same probe under {k} seeds")
+    whole = n + figures.unscanned
+    if n < 1 or hits > n or k < 1 or whole % k:
+        return invalid("extraction", f"{hits} hits of {whole} answers cannot be the same probe under {k} seeds")
     return _verdict("extraction", figures, _rate(figures, probe.max_rate, decide), decide)
 
 
@@ -74,7 +77,7 @@ def _verdict(axis: str, figures: MemorisationFigures, rulings: list[Ruling], dec
         high=rulings[0].high,
         rule="point" if point else " + ".join(dict.fromkeys(ruling.rule for ruling in rulings if ruling.rule)),
         signature=figures.signature,
-        reason="; ".join(ruling.sentence for ruling in rulings),
+        reason="; ".join([*(ruling.sentence for ruling in rulings), *_unscanned(figures)]),
         to_decide="; ".join(undecided) if overall is Outcome.INCONCLUSIVE else "",
         warnings=(*((BARE,) if point else ()), *_near(figures)),
     )
@@ -165,6 +168,12 @@ def _near(figures: MemorisationFigures) -> tuple[str, ...]:
         f"{near.hits} of {figures.generations} generations hold near-verbatim runs, which no rule counts: the longest "
         f"{near.longest} words, the author's own unseen text {near.unseen_longest}",
     )
+
+
+def _unscanned(figures: MemorisationFigures) -> tuple[str, ...]:
+    if not figures.unscanned:
+        return ()
+    return (f"{figures.unscanned} more failed or hold fewer than {figures.n} words: no evidence, and not counted",)
 
 
 def _no_window(what: str) -> str:

@@ -96,8 +96,8 @@ class NearFigures(Record):
     """`near_runs@1` of one arm: runs that match the train split after at most one word changed in eight.
 
     Beside the exact runs and never among them: each of these holds at least one changed word. `hits` generations hold
-    one, a share `rate` of all; `longest` is the longest such run, `unseen_longest` the longest that the author's own
-    held-out text shares with the train split, both in words.
+    one, a share `rate` of those scanned; `longest` is the longest such run, `unseen_longest` the longest that the
+    author's own held-out text shares with the train split, both in words.
     """
 
     signature: str
@@ -131,7 +131,8 @@ class SelfCollision(Record):
 class MemorisationFigures(Record):
     """`ngram_hits@1` of one arm against the train split, its own prompts' n-grams subtracted.
 
-    `hits` of `generations` hold at least one n-gram; `ngram_share` of all n-grams and `words_covered` of all words
+    `hits` of `generations` scanned texts hold at least one n-gram of it; `unscanned` more failed or are shorter than an
+    n-gram, are no evidence and in no rate. `ngram_share` of all n-grams and `words_covered` of all words
     match; `longest` is the longest run in words. `heldout_hits`: generations holding an n-gram of the held-out text.
     `ratio`: hit-rate / self-collision rate with its exact 95 % limits (None: undefined, or no upper limit).
     `near`: near-verbatim runs, in none of the other figures. `protected`: None where the gate names no such texts.
@@ -140,6 +141,7 @@ class MemorisationFigures(Record):
     signature: str
     n: int
     generations: int
+    unscanned: int
     hits: int
     rate: Rate
     ngram_share: Rate
@@ -177,6 +179,9 @@ class ValidityFigures(Record):
     errors: int
     empty: int
     repeated_seeds: int = Field(description="texts that an earlier seed of the same prompt gave word for word")
+    prompt_mismatches: int = Field(
+        description="prompts whose tokens differed between seeds, or from those of the arms that were shown the same"
+    )
 
 
 class ArmMeasurements(Record):

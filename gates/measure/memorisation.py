@@ -91,12 +91,13 @@ class Sources:
 def measure_memorisation(generations: Sequence[GeneratedText], sources: Sources) -> MemorisationFigures | Unmeasured:
     """`ngram_hits@1` of one arm; the order of the generations does not matter.
 
-    A generation is a hit if at least one of its n-grams stands in the train split and not in its own prompt. Runs
+    A generation is a hit if at least one of its n-grams stands in the train split and not in its own prompt. Rates are
+    of the generations that hold n words: in a shorter one, as in one that failed, nothing could be found. Runs
     follow one source diagonal each; those of equal start and length are one run with several sources. Rates in [0, 1],
     lengths in words (0: no run at all); the limits of the ratio are one-sided at 0.95 each.
 
-    Self-collision: the held-out text cut into disjoint windows of the generations' own lengths, in an order seeded by
-    the signature and repeated until the text is used up. A window may span two files, its n-grams do not. `longest`
+    Self-collision: the held-out text cut into disjoint windows of the scanned generations' lengths, in an order seeded
+    by the signature and repeated until the text is used up. A window may span two files, its n-grams do not. `longest`
     is of the whole held-out text, however the windows fall. Without windows its rate says nothing: no ratio then.
 
     Near-verbatim runs (`near_runs@1`, of at least max(n, 8) words) stand apart in `near`, protected texts in
@@ -108,20 +109,22 @@ def measure_memorisation(generations: Sequence[GeneratedText], sources: Sources)
     made_by = signature("ngram_hits@1", n=n, tokens=TOKENS, prompt="subtracted", baseline="own-lengths", level=_LEVEL)
     arm = Generated(generations)
     texts = arm.words
-    grams = sum(max(0, len(text) - n + 1) for text in texts)
-    if grams == 0:
+    scanned = [len(text) for text in texts if len(text) >= n]
+    grams = sum(length - n + 1 for length in scanned)
+    if not scanned:
         return Unmeasured(unmeasured=f"none of {len(texts)} generations holds {n} words, so no {n}-gram could match")
     found = sources.train.matches(texts, arm.prompts)
     recited = sources.heldout.matches(texts, arm.prompts)
     hits = _hits(found)
-    baseline = _self_collision([len(text) for text in texts], sources, made_by)
-    ratio, low, high = _ratio(hits, len(texts), baseline)
+    baseline = _self_collision(scanned, sources, made_by)
+    ratio, low, high = _ratio(hits, len(scanned), baseline)
     return MemorisationFigures(
         signature=made_by,
         n=n,
-        generations=len(texts),
+        generations=len(scanned),
+        unscanned=len(texts) - len(scanned),
         hits=hits,
-        rate=hits / len(texts),
+        rate=hits / len(scanned),
         ngram_share=len({(match.text, k) for match in found for k in _gram_starts(match, n)}) / grams,
         words_covered=len({(match.text, k) for match in found for k in words_of(match)}) / sum(map(len, texts)),
         longest=_longest(found),
@@ -132,34 +135,34 @@ def measure_memorisation(generations: Sequence[GeneratedText], sources: Sources)
         ratio=ratio,
         ratio_low=low,
         ratio_high=high,
-        near=_near(arm, sources),
-        protected=_protected(arm, sources),
+        near=_near(arm, sources, len(scanned)),
+        protected=_protected(arm, sources, len(scanned)),
     )
 
 
-def _near(arm: Generated, sources: Sources) -> NearFigures:
+def _near(arm: Generated, sources: Sources, scanned: int) -> NearFigures:
     found = sources.near.near_matches(arm.words, arm.prompts)
     return NearFigures(
         signature=signature(
             NEAR, words=sources.near.minimum, changed=f"1-in-{WINDOW}", tokens=TOKENS, prompt="subtracted"
         ),
         hits=_hits(found),
-        rate=_hits(found) / len(arm),
+        rate=_hits(found) / scanned,
         longest=_longest(found),
         unseen_longest=sources.longest_near_collision,
         runs=arm.near_runs(found),
     )
 
 
-def _protected(arm: Generated, sources: Sources) -> ProtectedFigures | None:
+def _protected(arm: Generated, sources: Sources, scanned: int) -> ProtectedFigures | None:
     if sources.protected is None:
         return None
     found = sources.protected.matches(arm.words, arm.prompts)
     return ProtectedFigures(
         signature=signature("ngram_hits@1", n=sources.n, tokens=TOKENS, prompt="subtracted", texts="protected"),
-        generations=len(arm),
+        generations=scanned,
         hits=_hits(found),
-        rate=_hits(found) / len(arm),
+        rate=_hits(found) / scanned,
         longest=_longest(found),
         runs=arm.runs(found, sources.elsewhere),
     )

@@ -303,6 +303,7 @@ class Memorisation(Record):
 
     At least one rule, and all that are named must hold: `max_rate` of the generations, `max_excess` of that rate over
     the rate at which the author's own unseen text does (self-collision), `max_ratio` of the two, `max_run_words`.
+    `max_heldout_rate` always holds: above it voice is INVALID, for a text that recites its yardstick proves nothing.
     """
 
     measure: Literal["ngram_hits@1"] = "ngram_hits@1"
@@ -312,7 +313,7 @@ class Memorisation(Record):
     max_ratio: float | None = Field(default=None, gt=0, le=1000)
     max_run_words: int | None = Field(default=None, ge=1)
     max_protected_rate: Share | None = None
-    max_heldout_rate: Share | None = None
+    max_heldout_rate: Share = 0.10
     decide: Decide = "interval"
     read_every_run: bool = True
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gates.flow.inputs import Findings, examine
+from gates.records import sha256
+from gates.spec.load import load_gate
 from tests.flow.conftest import gates, write_gate
+from tests.small import GATE, small_workspace
 
 
 @pytest.mark.parametrize(
@@ -60,6 +65,69 @@ def test_roles_may_not_overlap(workspace: Path, old: str, new: str, message: str
     checked = gates("check", gate)
     assert checked.returncode == 2
     assert message in checked.stdout
+
+
+def retold(tmp_path: Path, corpora: dict[str, Any], **changes: dict[str, Any]) -> list[str]:
+    """What `examine` finds missing of the small workspace when files of its manifests are told otherwise.
+
+    `changes` name a manifest each: the fields to replace in a file of a split.
+    """
+    path = small_workspace(tmp_path / "home", tmp_path / "cache", corpora={**GATE["corpora"], **corpora})
+    for name, splits in changes.items():
+        place = tmp_path / "home" / "corpora" / f"{name}.yaml"
+        manifest = json.loads(place.read_text("utf-8"))
+        for file in manifest["files"]:
+            file.update(splits.get(file["split"], {}))
+        place.write_text(json.dumps(manifest), "utf-8")
+    findings = Findings()
+    examine(path, tmp_path / "cache", load_gate(path), findings)
+    return findings.missing
+
+
+@pytest.mark.parametrize("split", ["train", "heldout"])
+def test_another_author_and_title_hide_no_text_in_the_frame(tmp_path: Path, split: str) -> None:
+    same = {"sha256": sha256(b"one text")}
+    missing = retold(tmp_path, {}, author={split: same}, others={"all": same})
+    message = "corpora.reference: the same text stands in another role: all.txt"
+    assert any(sentence.startswith(message) for sentence in missing), missing
+    unpinned = {"sha256": "unpinned"}
+    missing = retold(tmp_path / "unpinned", {}, author={split: unpinned}, others={"all": unpinned})
+    assert not any("another role" in sentence for sentence in missing)
+
+
+def test_one_text_under_two_titles_is_no_split(tmp_path: Path) -> None:
+    same = {"sha256": sha256(b"one text")}
+    missing = retold(tmp_path, {}, author={"train": same, "heldout": same})
+    assert any(s.startswith("corpora.heldout: the same text stands in another role: heldout.txt") for s in missing)
+
+
+def test_a_protected_text_may_be_a_reference_and_no_training_text(tmp_path: Path) -> None:
+    limits = {"max_rate": 0.2, "max_protected_rate": 0.1}
+    for protected, refused in (("others", False), ("author/train", True)):
+        corpora = {**GATE["corpora"], "protected": [protected]}
+        home, cache = tmp_path / protected / "home", tmp_path / protected / "cache"
+        path = small_workspace(home, cache, corpora=corpora, memorisation=limits)
+        findings = Findings()
+        examine(path, cache, load_gate(path), findings)
+        assert [s.split(": ")[0] for s in findings.missing] == (["corpora.protected"] if refused else [])
+
+
+@pytest.mark.parametrize("author", ["ANN AUTHOR", "ann author"])
+def test_letter_case_hides_no_author(tmp_path: Path, author: str) -> None:
+    missing = retold(tmp_path, {}, others={"all": {"author": author}})
+    assert any(s.startswith(f"corpora.reference: {author} may not stand there") for s in missing), missing
+
+
+def test_the_way_an_accent_is_written_hides_no_author(tmp_path: Path) -> None:
+    author = {split: {"author": "Anne Bront\u00eb"} for split in ("train", "heldout")}
+    missing = retold(tmp_path, {}, author=author, others={"all": {"author": "ANNE BRONTE\u0308"}})
+    assert any(s.startswith("corpora.reference: ANNE BRONTE\u0308 may not stand there") for s in missing), missing
+
+
+@pytest.mark.parametrize("reference", [["others", "others"], ["others", "others/all"]])
+def test_a_reference_named_twice_is_refused(tmp_path: Path, reference: list[str]) -> None:
+    missing = retold(tmp_path, {"reference": reference})
+    assert any(s.startswith("corpora.reference: the same text stands there twice: all.txt") for s in missing), missing
 
 
 def test_a_seven_fold_mistaken_gate_yields_seven_messages(workspace: Path) -> None:

@@ -18,7 +18,7 @@ from gates.flow.inputs import Inputs, frame_of
 from gates.flow.measuring import measure
 from gates.judge.verdict import Verdict, judge
 from gates.measure.figures import MemorisationFigures, Unmeasured, VoiceFigures
-from gates.records import Generation, Outcome, Usage
+from gates.records import Generation, Outcome, Usage, sha256
 from gates.spec.schema import Gate
 from tests.judge.arms import HASH
 from tests.small import BEATS, GATE, prose
@@ -134,7 +134,14 @@ def test_a_whole_run_is_measured_on_every_axis_and_judged() -> None:
         "again": ("control", (11, 12)),
     }
     one = measured.arms["one"]
-    assert one.validity.model_dump() == {"expected": 24, "present": 24, "errors": 0, "empty": 0, "repeated_seeds": 0}
+    assert one.validity.model_dump() == {
+        "expected": 24,
+        "present": 24,
+        "errors": 0,
+        "empty": 0,
+        "repeated_seeds": 0,
+        "prompt_mismatches": 0,
+    }
     assert isinstance(one.voice, VoiceFigures)
     # Each text is six words of the beat and thirty of its own.
     assert one.voice.words == one.voice.base_words == (12 * (6 + WORDS),) * 2
@@ -205,8 +212,97 @@ def test_seeds_that_change_nothing_are_invalid(arm: str) -> None:
     assert measured.arms[arm].validity.repeated_seeds == 12
     assert verdict.candidates["one"].outcome is Outcome.INVALID
     axis = verdict.candidates["one"].axes["run" if arm == "base" else "validity"]
-    assert "12 texts repeat an earlier seed of their prompt word for word: the seeds change nothing" in axis.reason
+    assert "12 of 12 texts repeat an earlier seed of their prompt word for word, at most 0.200" in axis.reason
     assert verdict.candidates["two"].outcome is (Outcome.INVALID if arm == "base" else Outcome.PASS)
+
+
+@pytest.mark.parametrize(("prompts", "outcome"), [(2, Outcome.PASS), (3, Outcome.INVALID)])
+def test_seeds_that_change_signs_alone_change_nothing(prompts: int, outcome: Outcome) -> None:
+    def signs(one: Generation) -> Generation:
+        if (one.arm, one.seed) != ("one", 2) or one.prompt >= prompts:
+            return one
+        return one.model_copy(update={"text": f" {generation('one', one.prompt, 1).text.upper()}!\n"})
+
+    measured, verdict = run(inputs(), signs)
+    assert measured.arms["one"].validity.repeated_seeds == prompts
+    assert outcomes(verdict) == {"one": outcome, "two": Outcome.PASS}
+    if outcome is Outcome.PASS:
+        said = "2 of 12 texts repeat an earlier seed of their prompt word for word"
+        assert verdict.candidates["one"].axes["validity"].warnings == (said,)
+
+
+def tokens(one: Generation) -> Generation:
+    """An answer whose seat tells the tokens of its prompt."""
+    return one.model_copy(update={"prompt_sha256": sha256(str(one.prompt).encode())})
+
+
+@pytest.mark.parametrize(
+    ("altered", "counts"),
+    [
+        ({("one", 1), ("one", 2)}, {"base": 0, "one": 1, "two": 0, "again": 0}),
+        ({("one", 2)}, {"base": 0, "one": 1, "two": 0, "again": 0}),
+        ({("again", 11)}, {"base": 0, "one": 0, "two": 0, "again": 1}),
+        ({("base", 1)}, {"base": 1, "one": 1, "two": 1, "again": 1}),
+        ({("base", 1), ("base", 2)}, {"base": 0, "one": 1, "two": 1, "again": 1}),
+    ],
+    ids=["candidate", "one seed", "control", "one seed of the base", "base"],
+)
+def test_a_prompt_that_reached_the_model_altered_is_invalid(
+    altered: set[tuple[str, int]], counts: dict[str, int]
+) -> None:
+    def change(one: Generation) -> Generation:
+        if one.prompt != 3 or (one.arm, one.seed) not in altered:
+            return tokens(one)
+        return one.model_copy(update={"prompt_sha256": sha256(b"cut short")})
+
+    measured, verdict = run(inputs(), change)
+    assert {name: arm.validity.prompt_mismatches for name, arm in measured.arms.items()} == counts
+    assert outcomes(verdict) == {
+        name: Outcome.INVALID if counts[name] or counts["base"] else Outcome.PASS for name in ("one", "two")
+    }
+
+
+def test_prompts_are_compared_among_arms_that_are_shown_the_same_where_the_seat_tells() -> None:
+    lined = {"model": "base", "system": "Be brief."}
+    given = inputs(ARMS | {"controls": {"lined": lined, "again": lined}})
+
+    def change(one: Generation) -> Generation:
+        said = f"{one.prompt} {'again' if one.arm in silent else ''} {one.arm in ('lined', 'again')}"
+        return one.model_copy(update={"prompt_sha256": None if one.arm == "base" else sha256(said.encode())})
+
+    def mismatches() -> list[int]:
+        arms = measure(given, HASH, answers(given, change), HASH).arms
+        return [arms[name].validity.prompt_mismatches for name in ("base", "one", "two", "lined", "again")]
+
+    silent: set[str] = set()
+    assert mismatches() == [0, 0, 0, 0, 0]
+    silent = {"again"}
+    assert mismatches() == [0, 0, 0, 12, 12]
+    silent = {"two"}
+    assert mismatches() == [0, 12, 12, 0, 0], "without the base's word nobody knows whose prompt was altered"
+
+
+def test_what_failed_is_harm_in_a_candidate_and_none_in_the_base() -> None:
+    failed = {"text": "", "error": "hung up"}
+
+    def change(one: Generation) -> Generation:
+        ran = one.model_copy(update={"finish_reason": "length"})
+        return one.model_copy(update=failed) if one.arm == "base" and one.prompt < 3 else ran
+
+    measured, _ = run(inputs(), change)
+    # Every answer runs on and stands on its beat; the base failed at 3 of 12 prompts.
+    assert (measured.arms["base"].damage["ran_on"].rate, measured.arms["one"].damage["ran_on"].rate) == (0.75, 1.0)
+    assert measured.arms["base"].damage["on_beat"].rate == 1.0
+    measured, _ = run(inputs(), at("one", 0, 1, **failed))
+    one = measured.arms["one"].damage
+    assert (one["ran_on"].values[0][0], one["on_beat"].values[0][0]) == (1.0, 0.0)
+
+
+def test_a_failed_generation_is_not_scanned_whatever_text_it_left() -> None:
+    measured, _ = run(inputs(), at("one", 0, 1, error="hung up"))
+    found = measured.arms["one"].memorisation
+    assert isinstance(found, MemorisationFigures)
+    assert (found.generations, found.unscanned) == (23, 1)
 
 
 def test_a_text_short_of_words_is_invalid_alone() -> None:

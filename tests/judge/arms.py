@@ -75,6 +75,7 @@ def memorisation_figures(hits=2, generations=GENERATIONS, **changes) -> Memorisa
             "signature": "ngram_hits@1|n:8",
             "n": 8,
             "generations": generations,
+            "unscanned": 0,
             "hits": hits,
             "rate": hits / max(generations, 1),
             "ngram_share": 0.001,
@@ -111,7 +112,9 @@ def an_arm(role="candidate", **changes) -> ArmMeasurements:
         **{
             "role": role,
             "seeds": seeds,
-            "validity": ValidityFigures(expected=expected, present=expected, errors=0, empty=0, repeated_seeds=0),
+            "validity": ValidityFigures(
+                expected=expected, present=expected, errors=0, empty=0, repeated_seeds=0, prompt_mismatches=0
+            ),
             "voice": None if role == "base" else voice_figures(),
             "memorisation": memorisation_figures(0 if role == "base" else 2),
             "extraction": None,

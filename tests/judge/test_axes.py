@@ -64,12 +64,19 @@ def test_reciting_the_yardstick_makes_voice_invalid(hits, outcome):
     found = judged_voice(arm, Memorisation(max_rate=0.1, max_heldout_rate=0.02))
     assert found.outcome is outcome
     assert f"{hits} of 120 generations recite the held-out text, at most 0.020 of them may" in found.reason
+    assert found.warnings == (f"{hits} of 120 generations recite the held-out text",)
+
+
+@pytest.mark.parametrize(("hits", "outcome", "warned"), [(0, PASS, 0), (1, PASS, 1), (12, PASS, 1), (13, INVALID, 1)])
+def test_a_tenth_may_recite_the_yardstick_where_the_gate_says_nothing(hits, outcome, warned):
+    found = judged_voice(an_arm(memorisation=memorisation_figures(heldout_hits=hits)), Memorisation(max_rate=0.1))
+    assert (found.outcome, len(found.warnings)) == (outcome, warned)
 
 
 def test_held_out_hits_that_nobody_counted_make_voice_invalid():
     arm = an_arm(memorisation=Unmeasured(unmeasured="no train split"))
-    assert judged_voice(arm, Memorisation(max_rate=0.1)).outcome is PASS
-    found = judged_voice(arm, Memorisation(max_rate=0.1, max_heldout_rate=0.02))
+    assert judged_voice(arm).outcome is PASS, "a gate without memorisation limits nothing"
+    found = judged_voice(arm, Memorisation(max_rate=0.1))
     assert (found.outcome, "held-out hits were not measured" in found.reason) == (INVALID, True)
 
 
@@ -97,7 +104,9 @@ def test_few_seeds_warn_and_a_calibrated_floor_takes_no_multiple():
     ],
 )
 def test_memorisation_decides_by_the_limit_that_matters(hits, generations, threshold, outcome):
-    counts = ValidityFigures(expected=generations, present=generations, errors=0, empty=0, repeated_seeds=0)
+    counts = ValidityFigures(
+        expected=generations, present=generations, errors=0, empty=0, repeated_seeds=0, prompt_mismatches=0
+    )
     arm = an_arm(validity=counts, memorisation=memorisation_figures(hits, generations))
     found = memorisation(arm, Memorisation(**threshold))
     assert found.outcome is outcome
@@ -108,7 +117,7 @@ def test_memorisation_decides_by_the_limit_that_matters(hits, generations, thres
 
 
 def test_memorisation_says_its_figures_and_what_would_decide():
-    counts = ValidityFigures(expected=30, present=30, errors=0, empty=0, repeated_seeds=0)
+    counts = ValidityFigures(expected=30, present=30, errors=0, empty=0, repeated_seeds=0, prompt_mismatches=0)
     found = memorisation(
         an_arm(validity=counts, memorisation=memorisation_figures(0, 30)), Memorisation(max_rate=0.05, max_run_words=8)
     )
@@ -122,6 +131,15 @@ def test_memorisation_says_its_figures_and_what_would_decide():
     )
     needed = int(open_rate.to_decide.split()[1])
     assert 59 <= needed <= 63, "the fewest that can prove 0.05 are 59; the search steps by 5 %"
+
+
+def test_what_was_not_scanned_is_no_evidence_and_is_said():
+    # 12 of 24 failed: 0 of 12 allows 1 - 0.05 ** (1/12) = 0.221, 0 of 24 would allow 0.117.
+    counts = ValidityFigures(expected=24, present=24, errors=12, empty=0, repeated_seeds=0, prompt_mismatches=0)
+    arm = an_arm(validity=counts, memorisation=memorisation_figures(0, 12, unscanned=12))
+    found = memorisation(arm, Memorisation(max_rate=0.2))
+    assert (found.outcome, round(found.high, 3)) == (INCONCLUSIVE, 0.221)
+    assert found.reason.endswith("; 12 more failed or hold fewer than 8 words: no evidence, and not counted")
 
 
 @pytest.mark.parametrize("figures", [None, Unmeasured(unmeasured="no texts"), memorisation_figures(2, 119)])
@@ -143,12 +161,16 @@ def test_memorisation_not_fully_measured_is_invalid(figures):
         ({"errors": 1}, {"max_errors": 0.01}, PASS, "fit to judge"),
         ({"empty": 3}, {"max_empty": 0.02}, INVALID, "3 of 120 generations are empty, at most 0.020"),
         ({"empty": 2}, {"max_empty": 0.02}, PASS, "fit to judge"),
-        ({"repeated_seeds": 90}, {}, INVALID, "90 texts repeat an earlier seed of their prompt word for word"),
-        ({"repeated_seeds": 89}, {}, PASS, "fit to judge"),
+        # Of 30 prompts under 4 seeds 90 texts can repeat an earlier one; a fifth of these is 18.
+        ({"repeated_seeds": 90}, {}, INVALID, "90 of 90 texts repeat an earlier seed of their prompt word for word"),
+        ({"repeated_seeds": 19}, {}, INVALID, "at most 0.200 of them may: the seeds change too little"),
+        ({"repeated_seeds": 18}, {}, PASS, "fit to judge"),
+        ({"repeated_seeds": 1}, {}, PASS, "fit to judge"),
+        ({"prompt_mismatches": 1}, {}, INVALID, "1 prompts were not the same tokens for every seed and arm"),
     ],
 )
 def test_what_validity_says(counts, limits, outcome, message):
-    full = {"expected": 120, "present": 120, "errors": 0, "empty": 0, "repeated_seeds": 0}
+    full = {"expected": 120, "present": 120, "errors": 0, "empty": 0, "repeated_seeds": 0, "prompt_mismatches": 0}
     found = validity(an_arm(validity=ValidityFigures(**(full | counts))), Validity(**limits))
     assert found.outcome is outcome
     assert message in found.reason

@@ -56,7 +56,9 @@ def the_house_run(order=("seed_spread", "memorisation", "ran_on", "notes.step"))
     def arm(delta: float, width: float, hits: int, ran_on: tuple[float, ...]):
         return an_arm(
             seeds=FIVE,
-            validity=ValidityFigures(expected=100, present=100, errors=0, empty=0, repeated_seeds=0),
+            validity=ValidityFigures(
+                expected=100, present=100, errors=0, empty=0, repeated_seeds=0, prompt_mismatches=0
+            ),
             voice=voice_figures(distances(mean - delta, width), BASE),
             memorisation=memorisation_figures(
                 hits, 100, runs=tuple(run_of(n % 20, FIVE[n // 20]) for n in range(hits))
@@ -166,7 +168,11 @@ def test_a_spread_beyond_the_null_ratio_resolves():
     [
         {"voice": Unmeasured(unmeasured="no words")},
         {"voice": voice_figures((0.9,) * 4)},
-        {"validity": ValidityFigures(expected=120, present=119, errors=0, empty=0, repeated_seeds=0)},
+        {
+            "validity": ValidityFigures(
+                expected=120, present=119, errors=0, empty=0, repeated_seeds=0, prompt_mismatches=0
+            )
+        },
     ],
     ids=["unmeasured", "no spread and none beside it", "incomplete"],
 )

@@ -23,7 +23,9 @@ RECORDED = Floor(FloorRule("recorded@1", lambda base, candidate, others: np.arra
 def judged(before, after, axis: DamageAxis, *, floor=PAIRWISE, name="ran_on"):
     seeds = tuple(range(len(after.values)))
     expected = sum(map(len, after.values))
-    counts = ValidityFigures(expected=expected, present=expected, errors=0, empty=0, repeated_seeds=0)
+    counts = ValidityFigures(
+        expected=expected, present=expected, errors=0, empty=0, repeated_seeds=0, prompt_mismatches=0
+    )
     base = an_arm("base", seeds=seeds[: len(before.values)], validity=counts, damage={name: before})
     arm = an_arm(seeds=seeds, validity=counts, damage={name: after})
     return damage(name, base, arm, axis, floor, axis_rng(name, seeds))
@@ -138,12 +140,31 @@ def test_shares_are_judged_even_where_the_base_has_none(size, outcome):
 )
 def test_what_cannot_be_compared_is_invalid(before, after, message):
     seeds = (1, 2)
-    counts = ValidityFigures(expected=60, present=60, errors=0, empty=0, repeated_seeds=0)
+    counts = ValidityFigures(expected=60, present=60, errors=0, empty=0, repeated_seeds=0, prompt_mismatches=0)
     base = an_arm("base", seeds=seeds, validity=counts, damage={"ran_on": before})
     arm = an_arm(seeds=seeds, validity=counts, damage={"ran_on": after})
     found = damage("ran_on", base, arm, DamageAxis(margin=0.5), PAIRWISE, axis_rng("ran_on", seeds))
     assert found.outcome is INVALID
     assert message in found.reason
+
+
+@pytest.mark.parametrize("failed", [(1, 0), (0, 1)], ids=["base", "candidate"])
+def test_a_floor_widened_by_failures_is_none(failed):
+    base, arm = (
+        an_arm(role, damage={"ran_on": damage_figures((0.1, 0.2, 0.1, 0.2))}).model_copy(
+            update={
+                "validity": ValidityFigures(
+                    expected=120, present=120, errors=errors, empty=0, repeated_seeds=0, prompt_mismatches=0
+                )
+            }
+        )
+        for role, errors in zip(("base", "candidate"), failed, strict=True)
+    )
+    rng = axis_rng("ran_on", arm.seeds)
+    found = damage("ran_on", base, arm, DamageAxis(within="floor"), PAIRWISE, rng)
+    assert found.outcome is INVALID
+    assert found.reason == "1 generations failed, which makes a floor wider; `margin` can be judged with them"
+    assert damage("ran_on", base, arm, DamageAxis(margin=0.5), PAIRWISE, rng).outcome is PASS
 
 
 rates = st.lists(st.integers(0, 20).map(lambda hits: hits / 20), min_size=2, max_size=2)

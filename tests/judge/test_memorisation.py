@@ -14,7 +14,7 @@ PASS, FAIL, INCONCLUSIVE, INVALID = Outcome.PASS, Outcome.FAIL, Outcome.INCONCLU
 
 
 def judged(hits, n, own, windows, **rules):
-    counts = ValidityFigures(expected=n, present=n, errors=0, empty=0, repeated_seeds=0)
+    counts = ValidityFigures(expected=n, present=n, errors=0, empty=0, repeated_seeds=0, prompt_mismatches=0)
     beside = SelfCollision(windows=windows, hits=own, rate=own / max(windows, 1), longest=10)
     figures = memorisation_figures(hits, n, self_collision=beside)
     return memorisation(an_arm(validity=counts, memorisation=figures), Memorisation(**rules))

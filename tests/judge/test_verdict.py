@@ -25,7 +25,7 @@ PASS, FAIL, INCONCLUSIVE, INVALID = Outcome.PASS, Outcome.FAIL, Outcome.INCONCLU
 
 
 def counts(**changes) -> ValidityFigures:
-    full = {"expected": 120, "present": 120, "errors": 0, "empty": 0, "repeated_seeds": 0}
+    full = {"expected": 120, "present": 120, "errors": 0, "empty": 0, "repeated_seeds": 0, "prompt_mismatches": 0}
     return ValidityFigures(**(full | changes))
 
 
@@ -55,6 +55,7 @@ def test_a_verdict_is_a_record_that_reads_back_and_comes_out_the_same_again():
         ({"memorisation": memorisation_figures(2, longest=13)}, FAIL, "memorisation"),
         ({"memorisation": memorisation_figures(2, heldout_hits=9)}, INVALID, "voice"),
         ({"validity": counts(present=119)}, INVALID, "validity"),
+        ({"validity": counts(prompt_mismatches=1)}, INVALID, "validity"),
         ({"seeds": (1, 2, 3, 5)}, INVALID, "validity"),
         ({"role": "control"}, INVALID, "validity"),
     ],
@@ -104,7 +105,11 @@ LEAK = Leak(train=Source(file="t.txt", start=5), heldout=Source(file="h.txt", st
             (),
             "base: 1 of 120 generations missing",
         ),
-        ({"base": an_arm("base", validity=counts(repeated_seeds=90)), "a": an_arm()}, (), "base: 90 texts repeat"),
+        (
+            {"base": an_arm("base", validity=counts(repeated_seeds=90)), "a": an_arm()},
+            (),
+            "base: 90 of 90 texts repeat",
+        ),
         ({"base": an_arm("base", seeds=(1, 2, 3, 9)), "a": an_arm()}, (), "base: measured with seeds [1, 2, 3, 9]"),
         ({"base": an_arm("base", memorisation=None), "a": an_arm()}, (), "base: memorisation was not measured"),
         ({"base": an_arm("base", damage={}), "a": an_arm()}, (), "base: ran_on was not measured; base: on_beat was"),

@@ -146,9 +146,19 @@ def test_a_heldout_text_too_short_for_a_window_gives_no_ratio():
     assert (figures.ratio, figures.ratio_low, figures.ratio_high) == (None, None, None)
 
 
-def test_empty_generations_count_among_the_generations():
-    figures = measured(["", SENTENCE, "..."], SENTENCE)
-    assert (figures.generations, figures.hits) == (3, 1)
+def test_generations_without_an_ngram_are_not_among_the_scanned():
+    figures = measured(["", SENTENCE, "...", "three short words", FILLER], SENTENCE)
+    assert (figures.generations, figures.unscanned, figures.hits, figures.rate) == (2, 3, 1, 0.5)
+    # Windows of the two scanned lengths alone, 13 and 16 words: 40 words of held-out text hold two of them.
+    assert figures.self_collision.windows == 2
+
+
+def test_near_and_protected_rates_are_of_the_scanned_too():
+    sources = Sources({"t": FILLER}, {"h": UNSEEN}, 4, protected={"p": SENTENCE})
+    changed = FILLER.replace("grey", "green")
+    figures = measure_memorisation(generated(SENTENCE, changed, "", "too short"), sources)
+    assert isinstance(figures, MemorisationFigures)
+    assert (figures.protected.generations, figures.protected.rate, figures.near.rate) == (2, 0.5, 0.5)
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["too short", "... _"]])

@@ -78,15 +78,27 @@ def each(answers: Answers, value: Callable[[str, int], float]) -> list[list[floa
     ]
 
 
-def measure_axis(axis: Axis, answers: Answers) -> Measured:
-    """What `axis` measures on an arm. An axis that raises, or returns anything but its own figures, is Unmeasured."""
+def measure_axis(axis: Axis, answers: Answers, *, failed_harm: bool = True) -> Measured:
+    """What `axis` measures on an arm. An axis that raises, or returns anything but its own figures, is Unmeasured.
+
+    A generation that failed counts as full harm whatever the axis says of it, or as none with `failed_harm` False, as
+    the base is measured: the harm that a candidate does is the change from the base, and a base that failed at a
+    prompt must not make it look smaller.
+    """
     try:
         found = axis.measure(answers)
         if isinstance(found, Unmeasured):
             return found
         wrong = _wrong(axis, answers, found)
+        if wrong:
+            return _failed(axis, wrong)
+        failed = float((axis.worse == "higher") == failed_harm)
+        values = [
+            [failed if given.error is not None else value for value, given in zip(*pair, strict=True)]
+            for pair in zip(found.values, answers.generations, strict=True)
+        ]
         # Rates are counted again: an axis is believed its values alone.
-        return _failed(axis, wrong) if wrong else figures(found.signature, found.worse, found.values)
+        return figures(found.signature, found.worse, values)
     except Exception as error:  # noqa: BLE001 - a plug-in may raise anything, and none of it may look like a result
         return _failed(axis, f"{type(error).__name__}: {str(error)[:200]}")
 
