@@ -135,7 +135,7 @@ def test_a_seven_fold_mistaken_gate_yields_seven_messages(workspace: Path) -> No
     text = gate.read_text("utf-8")
     for old, new in (
         ("temperature: 0.9", "temprature: 0.9"),
-        ("max_tokens: 24", 'max_tokens: "24"'),
+        ("max_tokens: 16", 'max_tokens: "16"'),
         ("top_p: 0.95", "top_p: .nan"),
         ("seeds: [1, 2]", "seeds: [1, 010]"),
         ("mfw: 100", "mfw: 5"),
