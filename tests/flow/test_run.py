@@ -80,6 +80,7 @@ def run_alone(gate: str) -> None:
         main()
 
 
+@pytest.mark.timeout(900)
 def test_ten_kills_lose_nothing_and_double_nothing(workspace: Path, served: str) -> None:
     gate = write_gate(workspace, f'{{base_url: "{served}", concurrency: 2}}')
     assert gates("seal", gate, "--yes").returncode == 0
