@@ -32,9 +32,9 @@ def interactive() -> bool:
 
 
 def console() -> Console:
-    """A console on stdout; at least 100 columns where there is no terminal, so that tables keep their shape."""
+    """A console on stdout; at least 110 columns where there is no terminal, so that tables keep their shape."""
     plain = Console()
-    return plain if plain.is_terminal else Console(width=max(100, plain.width))
+    return plain if plain.is_terminal else Console(width=max(110, plain.width))
 
 
 @contextmanager
