@@ -158,7 +158,7 @@ def test_what_was_recorded_before_a_start_cannot_change(
 def test_a_line_that_the_gate_would_not_have_asked_for_is_tampered(
     gate: Path, seat: Seat, old: str, new: str, message: str
 ) -> None:
-    seat.at[10] = lambda: setattr(seat, "fingerprint", "f-2")
+    seat.at[30] = lambda: setattr(seat, "fingerprint", "f-2")
     assert gates("run", gate).returncode == 4
     seat.fingerprint = "f-1"
     path = gate.parents[1] / "reports/small/001/generations.jsonl"
