@@ -90,11 +90,13 @@ def _report(tree: Tree, model: type[Record], findings: list[_Finding]) -> None:
     settled = sorted(_settle(_unexplained(tree, findings)), key=lambda each: tree.line(each.path))
     meant = _meant(settled)
     stand_for = set(meant.values())
-    for number, each in enumerate(each for each in settled if each.path not in stand_for):
-        if number > MAX_PROBLEMS:
-            tree.add(tree.line(each.path), each.path, "", "not valid")  # counted, never shown
-        else:
-            _describe(tree, model, each, meant)
+    apart = [each for each in settled if each.path not in stand_for]
+    for each in apart[:MAX_PROBLEMS]:
+        _describe(tree, model, each, meant)
+    if more := apart[MAX_PROBLEMS:]:
+        # Counted, never shown: the hundred before them stand further up in the file.
+        tree.add(tree.line(more[0].path), (), "", "not valid")
+        tree.problems += tree.problems[-1:] * (len(more) - 1)
 
 
 def _unexplained(tree: Tree, findings: list[_Finding]) -> list[_Finding]:

@@ -30,11 +30,13 @@ def read_text(path: Path) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         bad = data[error.start : error.start + 1]
         raise unreadable(path, line, shown(bad), "the file is not UTF-8 here", "save it as UTF-8") from None
-    wrong = []
+    wrong: list[Problem] = []
     for number, line_text in enumerate(text.split("\n"), 1):
         match = _FORBIDDEN.search(line_text + "\n")
-        if match:
+        if match and len(wrong) < MAX_PROBLEMS:
             wrong.append(located(path, number, "character", shown(match[0]), *_why_forbidden(match[0])))
+        elif match:
+            wrong.append(wrong[-1])  # counted, never shown
     if wrong:
         raise listed(path, wrong)
     return text.replace("\r\n", "\n")

@@ -24,7 +24,7 @@ Loc = tuple[str | int, ...]
 """Keys and list positions that lead from the top of a document to a place in it."""
 
 MAX_DEPTH = 40
-MAX_VALUES = 100_000
+MAX_VALUES = 50_000
 MAX_EXACT = 2**53 - 1
 
 NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -38,6 +38,8 @@ _WORDS: dict[str, bool | float | None] = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
 }
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
+
+_DEEP = f"values nest deeper than {MAX_DEPTH} levels"
 
 _SYNTAX = (
     (r"'\\t' that cannot start any token", "a tab cannot indent YAML", "use spaces"),
@@ -90,7 +92,7 @@ def read_tree(text: str, path: Path) -> Tree:
 
     Raises InputError for a mistake behind which nothing can be read: broken syntax, too many levels, an empty file.
     """
-    loader = yaml.SafeLoader(text)
+    loader = _Shallow(text)
     tree = Tree(path)
     try:
         _Reader(tree, _events(loader)).document()
@@ -105,12 +107,24 @@ def read_tree(text: str, path: Path) -> Tree:
     return tree
 
 
+class _Shallow(yaml.SafeLoader):
+    """PyYAML with brackets within MAX_DEPTH, for its scanner looks at every open bracket for every token."""
+
+    def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
+        """Open a bracket."""
+        if self.flow_level > MAX_DEPTH:
+            raise yaml.MarkedYAMLError(problem=_DEEP, problem_mark=self.get_mark())
+        super().fetch_flow_collection_start(token)
+
+
 def _events(loader: yaml.SafeLoader) -> Iterator[events.Event]:
     while loader.check_event():
         yield loader.get_event()  # type: ignore[no-untyped-call]  # the stubs leave it untyped
 
 
 def _syntax(problem: str) -> tuple[str, str]:
+    if problem == _DEEP:
+        return _DEEP, ""
     for pattern, rule, suggestion in _SYNTAX:
         if re.search(pattern, problem):
             return f"not YAML: {rule}", suggestion
@@ -129,7 +143,7 @@ class _Reader:
         """Read the one document of the stream."""
         next(self.stream)
         start = next(self.stream)
-        first = None if isinstance(start, events.StreamEndEvent) else next(self.stream)
+        first = None if isinstance(start, events.StreamEndEvent) else self.next()
         if first is None or (isinstance(first, events.ScalarEvent) and not first.value and first.implicit[0]):
             raise unreadable(self.tree.path, 1, "", "the file is empty", "write `key: value` lines")
         self.tree.lines[()] = _line(first)
@@ -139,11 +153,16 @@ class _Reader:
         if not isinstance(more, events.StreamEndEvent):
             self.tree.add(_line(more), (), "", "a second document starts here", "keep one document in a file")
 
-    def node(self, event: events.Event, loc: Loc) -> JsonValue:
-        """The value that starts with `event`."""
-        self.values += 1
+    def next(self) -> events.Event:
+        """The next event within the document, counted when it starts a value or a key."""
+        event = next(self.stream)
+        self.values += isinstance(event, events.NodeEvent)
         if self.values > MAX_VALUES:
             raise unreadable(self.tree.path, _line(event), "", f"the file holds more than {MAX_VALUES:,} values")
+        return event
+
+    def node(self, event: events.Event, loc: Loc) -> JsonValue:
+        """The value that starts with `event`."""
         if isinstance(event, events.AliasEvent):
             self.refuse(event, loc, shown(f"*{event.anchor}"), "aliases are not read", "write the value out")
             return None
@@ -157,13 +176,13 @@ class _Reader:
         if isinstance(event, events.ScalarEvent):
             return self.scalar(event, loc)
         if len(loc) >= MAX_DEPTH:
-            raise unreadable(self.tree.path, _line(event), "", f"values nest deeper than {MAX_DEPTH} levels")
+            raise unreadable(self.tree.path, _line(event), "", _DEEP)
         return self.mapping(loc) if isinstance(event, events.MappingStartEvent) else self.sequence(loc)
 
     def sequence(self, loc: Loc) -> list[JsonValue]:
         """The items up to the end of the list."""
         items: list[JsonValue] = []
-        while not isinstance(event := next(self.stream), events.SequenceEndEvent):
+        while not isinstance(event := self.next(), events.SequenceEndEvent):
             here = (*loc, len(items))
             self.tree.lines[here] = _line(event)
             items.append(self.node(event, here))
@@ -172,18 +191,18 @@ class _Reader:
     def mapping(self, loc: Loc) -> dict[str, JsonValue]:
         """The keys and values up to the end of the mapping; the first of a repeated key counts."""
         pairs: dict[str, JsonValue] = {}
-        while not isinstance(event := next(self.stream), events.MappingEndEvent):
+        while not isinstance(event := self.next(), events.MappingEndEvent):
             line = _line(event)
             key = self.key(event, loc)
             if key is None or key in pairs:
                 if key is not None:
                     first = self.tree.lines[(*loc, key)]
                     self.tree.add(line, (*loc, key), "", f"the key is repeated: it stands in line {first} already")
-                self.skip(next(self.stream))
+                self.skip(self.next())
                 continue
             here = (*loc, key)
             self.tree.lines[here] = line
-            pairs[key] = self.node(next(self.stream), here)
+            pairs[key] = self.node(self.next(), here)
         return pairs
 
     def key(self, event: events.Event, loc: Loc) -> str | None:
@@ -209,7 +228,7 @@ class _Reader:
             depth -= isinstance(event, events.CollectionEndEvent)
             if not depth:
                 return
-            event = next(self.stream)
+            event = self.next()
 
     def scalar(self, event: events.ScalarEvent, loc: Loc) -> JsonValue:
         """The value of a scalar: a plain one by the core schema, a quoted one as text."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gates.errors import InputError, Problem
+from gates.spec import source, tree
 from gates.spec.load import load_gate
+from gates.spec.source import located
 
 LINES = (Path(__file__).parent / "gate.yaml").read_text(encoding="utf-8").splitlines()
 
@@ -154,6 +157,25 @@ def test_a_flood_of_mistakes_is_counted_and_cut(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"500 problems, the first 100 of them") as caught:
         load_gate(path)
     assert [problem.path for problem in caught.value.problems] == [f"damage.a{number}" for number in range(100)]
+
+
+def test_what_is_counted_and_not_shown_is_not_written_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+
+    def counting(*arguments: Any) -> Problem:
+        written.append(arguments)
+        return located(*arguments)
+
+    monkeypatch.setattr(tree, "located", counting)
+    monkeypatch.setattr(source, "located", counting)
+    path = tmp_path / "gate.yaml"
+    for text, count in ((f"sampling: {{seeds: [{'x, ' * 5000}]}}", 5011), ("\1\n" * 5000, 5000)):
+        written.clear()
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=f"{count} problems, the first 100 of them") as caught:
+            load_gate(path)
+        assert len(caught.value.problems) == 100
+        assert len(written) <= 101
 
 
 def test_a_document_that_is_no_mapping(tmp_path: Path) -> None:

@@ -126,7 +126,9 @@ def test_what_is_not_read_is_a_problem_at_its_line_and_the_rest_is_still_read(te
         ("---\n...\n", "gate.yaml:1", "the file is empty"),
         ("a: " + "[" * 100_000, "gate.yaml:1", "values nest deeper than 40 levels"),
         ("- " * 100_000, "gate.yaml:1", "values nest deeper than 40 levels"),
-        ("a: [" + "1," * 120_000 + "]", "gate.yaml:1", "the file holds more than 100,000 values"),
+        ("{" * 30_000, "gate.yaml:1", "values nest deeper than 40 levels"),
+        ("a: [" + "1," * 60_000 + "]", "gate.yaml:1", "the file holds more than 50,000 values"),
+        ("? [" + "1," * 60_000 + "]\n: 1", "gate.yaml:1", "the file holds more than 50,000 values"),
     ],
 )
 def test_broken_yaml_is_one_problem_with_its_line(text: str, where: str, message: str) -> None:
