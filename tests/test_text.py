@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gates.text import letters, letters_lost, prose_words, words
+from gates.text import letters, letters_lost, normalise, prose_words, words
 
 LATIN = st.text(st.sampled_from("abcdefgéßÆ"), min_size=1, max_size=8)
 
@@ -32,6 +32,19 @@ LATIN = st.text(st.sampled_from("abcdefgéßÆ"), min_size=1, max_size=8)
 )
 def test_words_by_hand(text: str, expected: list[str]) -> None:
     assert words(text) == expected
+
+
+@pytest.mark.parametrize("pair", ["\u0316\u0300", "\u0316\uff9e", "\u0f73\u0f71"], ids=ascii)
+def test_of_marks_in_a_row_thirty_count(pair: str) -> None:
+    # UAX #15, section 13: no more than 30 marks follow a letter. In one order, their number is what is left.
+    marks = unicodedata.normalize("NFKC", pair * 15)
+    assert normalise("x" + pair * 60_000 + "y") == normalise("x" + pair * 15 + "y") == f"x{marks}y"
+    assert words("x" + pair * 60_000 + " y'all")[0] == "x"
+    assert words(("x" + pair * 15) * 3 + "y") == ["x", "x", "x", "y"]
+
+
+def test_signs_in_a_row_are_no_marks() -> None:
+    assert normalise("\u2026" * 40 + "\u3000" * 40 + "\U0001f600" * 40) == "..." * 40 + " " * 40 + "\U0001f600" * 40
 
 
 def test_words_keep_their_case_when_asked() -> None:
