@@ -13,16 +13,19 @@ from scipy.stats import binom
 
 from gates.errors import UsageError
 from gates.records import Record
-from gates.stats import Array, clopper_pearson, exceeds, paired_change
+from gates.stats import FEWEST_PROMPTS, Array, clopper_pearson, exceeds, newcombe_paired, paired_change
 
 FloorOf = Callable[[Array, Array], Array]
 """From base (…, k) and candidate (…, k) to the floor (…); shifting an arm must not change it."""
 
 LEVEL = 0.95
 GATES = 100_000
+"""Gates simulated of up to MANY_SEEDS seeds; of k more seeds MANY_SEEDS / k as many, and at least 100."""
 MARGIN_GATES = 2_000
+MANY_SEEDS = 10
 
 _RESAMPLES = 2_000
+_FEWEST_GATES = 100
 _LARGEST_N = 100_000
 
 
@@ -93,12 +96,14 @@ def voice_power(
 ) -> VoicePower:
     """Simulate `gates` gates of a base and a candidate with k standard normal seeds each (the candidate `candidate_k`).
 
+    Past MANY_SEEDS seeds fewer gates are simulated, in inverse proportion, and the standard error says so.
     A gate passes when mean(base) - mean(candidate) > times x floor, strictly. A shift changes the difference and not
     the floor, so the shift that passes with probability 0.8 is the 0.8 quantile of what the difference lacks.
     Raises UsageError unless k >= 2 and gates >= 1.
     """
     if k < 2 or gates < 1:
         raise UsageError(f"{gates} gates of {k} seeds cannot be simulated", next_step="give k >= 2 and gates >= 1")
+    gates = _affordable(gates, k)
     base = rng.standard_normal((gates, k))
     candidate = rng.standard_normal((gates, candidate_k or k))
     lacking = _lacking(floor, base, candidate, times)
@@ -113,9 +118,10 @@ def voice_power(
 
 def noise_power(floor: FloorOf, k: int, times: float, sd_ratio: float, rng: np.random.Generator) -> NoisePower:
     """A rule's true level at k seeds when the candidate's sd is `sd_ratio` times the base's, by simulation."""
-    base, candidate = rng.standard_normal((2, GATES, k))
+    gates = _affordable(GATES, k)
+    base, candidate = rng.standard_normal((2, gates, k))
     rate = float(np.mean(exceeds(0.0, _lacking(floor, base, sd_ratio * candidate, times))))
-    return NoisePower(sd_ratio=sd_ratio, false_pass=rate, false_pass_error=_error(rate, GATES))
+    return NoisePower(sd_ratio=sd_ratio, false_pass=rate, false_pass_error=_error(rate, gates))
 
 
 def zero_floor(n_prompts: int, n_seeds: int, rate: float) -> ZeroFloor:
@@ -134,12 +140,23 @@ def margin_power(
 ) -> MarginPower:
     """P(pass | no change) of a margin at n_prompts x n_seeds texts an arm, each a hit with probability `rate`.
 
-    Raises UsageError for no texts or a rate outside [0, 1].
+    Past MANY_SEEDS seeds the hits are drawn as counts, with the same distribution. Raises UsageError for no texts or a
+    rate outside [0, 1].
     """
     _check_size(n_prompts, n_seeds, rate)
-    base, candidate = (rng.random((2, gates, n_prompts, n_seeds)) < rate).astype(np.float64)
-    limits = paired_change(base, candidate, LEVEL, _RESAMPLES, rng)
-    passes = float(np.mean(~exceeds(limits.high, margin)))
+    if n_seeds <= MANY_SEEDS:
+        base, candidate = (rng.random((2, gates, n_prompts, n_seeds)) < rate).astype(np.float64)
+        high = paired_change(base, candidate, LEVEL, _RESAMPLES, rng).high
+    elif n_prompts < FEWEST_PROMPTS:
+        # Too few prompts for a bootstrap: the limits rest on the counts of pairs alone.
+        chances = np.outer((rate, 1 - rate), (rate, 1 - rate)).ravel()
+        both, first, second, neither = rng.multinomial(n_prompts * n_seeds, chances, size=gates).T
+        high = newcombe_paired(both, first, second, neither, LEVEL)[1]
+    else:
+        # The bootstrap resamples whole prompts, so each prompt's share of hits stands for its seeds.
+        base, candidate = rng.binomial(n_seeds, rate, (2, gates, n_prompts, 1)) / n_seeds
+        high = paired_change(base, candidate, LEVEL, _RESAMPLES, rng).high
+    passes = float(np.mean(~exceeds(high, margin)))
     return MarginPower(rate=rate, passes=passes, passes_error=_error(passes, gates))
 
 
@@ -172,6 +189,11 @@ def _last(holds: Callable[[int], bool], low: int, high: int) -> int | None:
 def _lacking(floor: FloorOf, base: Array, candidate: Array, times: float) -> Array:
     """How far the candidate's move (gates,) falls short of the floor; below 0 it passes."""
     return np.asarray(times * floor(base, candidate) - (base.mean(axis=-1) - candidate.mean(axis=-1)))
+
+
+def _affordable(gates: int, k: int) -> int:
+    """How many of `gates` gates are simulated at k seeds, so that many seeds take no longer than a few."""
+    return gates if k <= MANY_SEEDS else min(gates, max(_FEWEST_GATES, gates * MANY_SEEDS // k))
 
 
 def _check_size(n_prompts: int, n_seeds: int, rate: float) -> None:

@@ -68,6 +68,30 @@ def test_an_unchanged_candidate_passes_a_margin_as_the_normal_approximation_says
     assert power.passes == pytest.approx(expected, abs=0.06)
 
 
+@pytest.mark.parametrize(("prompts", "margin", "rate"), [(100, 0.03, 0.5), (12, 0.08, 0.2)])
+def test_many_seeds_pass_a_margin_as_the_normal_approximation_says(prompts, margin, rate):
+    expected = ndtr(margin / np.sqrt(2 * rate * (1 - rate) / (prompts * 50)) - 1.645)
+    assert margin_power(prompts, 50, margin, rate, rng()).passes == pytest.approx(expected, abs=0.06)
+    # Ten million texts an arm, far more than could be drawn one by one: noise is a thousandth of the margin.
+    assert margin_power(prompts, 10_000_000 // prompts, 0.05, rate, rng(), gates=50_000 // prompts).passes == 1
+
+
+def test_many_seeds_are_simulated_in_fewer_gates_and_the_error_says_so():
+    shapes = []
+
+    def watched(base, candidate):
+        shapes.append(base.shape)
+        return below_the_base(base, candidate)
+
+    few, many = (voice_power(watched, k, 1.0, rng(), candidate_k=1) for k in (10, 100))
+    noise_power(watched, 1_000, 1.0, 1.0, rng())
+    assert shapes == [(100_000, 10), (10_000, 100), (1_000, 1_000)]
+    for power, gates in ((few, 100_000), (many, 10_000)):
+        # One run lies below the smallest of k others in 1 of k + 1 cases.
+        assert power.false_pass == pytest.approx(1 / (power.k + 1), abs=4 * power.false_pass_error)
+        assert power.false_pass_error == pytest.approx(np.sqrt(power.k / (power.k + 1) ** 2 / gates), rel=0.1)
+
+
 def test_a_wider_margin_is_passed_more_often():
     passes = [margin_power(24, 3, margin, 0.2, rng()).passes for margin in (0.05, 0.1, 0.2)]
     assert passes == sorted(passes)
