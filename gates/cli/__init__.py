@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
+import traceback
 from typing import NoReturn
 
 import click
 
 from gates import __version__
 from gates.cli.lazy import LazyGroup
-from gates.cli.output import print_json, say
+from gates.cli.output import open_streams, print_json, say
 from gates.errors import ExitCode, GatesError, UsageError
 
 _EXITS = """Exit codes: 0 PASS, 1 FAIL, 2 usage or bad gate, 3 INCONCLUSIVE, 4 INVALID, 5 TAMPERED;
@@ -54,9 +54,7 @@ def cli() -> None:
 
 def main() -> None:
     """The `gates` command. Errors of this package end in one message on stderr and the exit code they carry."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that cannot show a tick or a letter still shows the rest.
-        sys.stdout.reconfigure(errors="replace")
+    open_streams()
     try:
         status = cli.main(standalone_mode=False)
     except GatesError as error:
@@ -75,10 +73,10 @@ def main() -> None:
             next_step="make room, or give the rights, and repeat the command: nothing half written is kept",
         )
         _complain(str(failed), failed.exit_code)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the last boundary: whatever it is, it is no verdict
         # A mistake of ours must never read as a verdict: Python's own exit code for it would be FAIL's.
         if os.environ.get("GATES_TRACEBACK"):
-            raise
+            traceback.print_exc()
         kind = type(error).__name__
         _complain(
             f"internal error in gates {__version__}, not a verdict: {kind}: {error}\n"

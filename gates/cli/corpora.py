@@ -14,7 +14,7 @@ from gates.corpora.overview import CorpusOverview, list_corpora, show_corpus
 from gates.corpora.pins import pin
 from gates.corpora.sources import fetch as fetch_corpus
 from gates.corpora.texts import load_manifest
-from gates.errors import ExitCode
+from gates.errors import ExitCode, UsageError
 from gates.spec.workspace import find_workspace
 
 workspace_option = click.option(
@@ -39,7 +39,13 @@ def corpora() -> None:
 @as_json
 def list_command(workspace: Path | None, json_wanted: bool) -> int:
     """List every corpus manifest and how much of it the cache holds."""
-    found = list_corpora(workspace_of(workspace), cache_dir(os.environ))
+    home = workspace_of(workspace)
+    if not (home / "corpora").is_dir():
+        raise UsageError(
+            f"{home}: no workspace here or above: a workspace is a folder with manifests in corpora/NAME.yaml",
+            next_step="change into a workspace, or name one with --workspace",
+        )
+    found = list_corpora(home, cache_dir(os.environ))
     if json_wanted:
         print_json([overview.as_json() for overview in found])
         return ExitCode.PASS

@@ -5,16 +5,43 @@ Light to import, for `gates --help` needs it too.
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
+import os
+import sys
 
 import click
 
 from gates.spec.source import printable
 
+_PLAIN = {"✔": "+", "✘": "x", "–": "-", "×": "x", "≤": "<="}
+"""Signs of ours for a terminal without them: as `?`, PASS would look like INCONCLUSIVE."""
+
+
+def open_streams() -> None:
+    """Make standard streams that anything can be printed on: what is closed leads nowhere, what has no sign gets by.
+
+    A closed stream is opened again, for otherwise the next file that is opened, a record, would take its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - open until the end
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        codecs.register_error("gates.plain", _plain)
+        sys.stdout.reconfigure(errors="gates.plain")
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_PLAIN.get(char, "?") for char in error.object[error.start : error.end]), error.end
+
 
 def tell(text: str) -> None:
     """Text for a person, on stdout, its control characters made visible: some of it comes from manifests and seats."""
-    click.echo(_harmless(text))
+    # The stream is named, for where its encoding is ASCII click would write UTF-8 on it.
+    click.echo(_harmless(text), file=sys.stdout)
 
 
 def say(sentence: str) -> None:

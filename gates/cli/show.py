@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 from rich.console import Console
@@ -28,7 +28,11 @@ gate_file: Callable[[F], F] = click.argument("gate", type=click.Path(path_type=P
 
 def interactive() -> bool:
     """Whether there is a person at a terminal to ask; no, when standard input is closed."""
-    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
+    return _terminal(sys.stdin)
+
+
+def _terminal(stream: TextIO | None) -> bool:
+    return stream is not None and not stream.closed and stream.isatty()
 
 
 def console() -> Console:
@@ -41,7 +45,7 @@ def console() -> Console:
 def progress() -> Iterator[Callable[[Done], None]]:
     """A callback that shows generation: a bar on a terminal, else a plain line every 15 seconds; on stderr."""
     started = time.monotonic()
-    if not sys.stderr.isatty():
+    if not _terminal(sys.stderr):
         yield _plain_lines(started)
         return
     bar = Progress(

@@ -14,6 +14,7 @@ import numpy as np
 from gates.corpora.cache import cache_dir
 from gates.record.ledger import Stamp
 from gates.seat.generate import Progress
+from gates.spec.source import printable
 
 
 def _now() -> datetime:
@@ -45,9 +46,13 @@ def this_world(
     say: Callable[[str], None], watch: Callable[[Progress], None] = _nobody_watches, by: str | None = None
 ) -> World:
     """The world of a command: cache and keys from the environment, the user's name unless `by` gives another."""
-    # A name in another encoding than UTF-8 has no canonical JSON: what cannot be read of it is replaced.
-    name = (by or _user()).encode("utf-8", "replace").decode("utf-8")
+    name = _clean(by or "") or _clean(_user()) or "unknown"
     return World(cache=cache_dir(os.environ), by=name, environ=os.environ, say=say, watch=watch)
+
+
+def _clean(name: str) -> str:
+    """A name as one printable line of UTF-8, which every record can hold: what is no UTF-8 in it is replaced."""
+    return printable(" ".join(name.encode("utf-8", "replace").decode("utf-8").split()))
 
 
 def _user() -> str:

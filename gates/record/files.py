@@ -15,7 +15,8 @@ def sync_folder(folder: Path) -> None:
     """Make new and renamed names in `folder` durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        with _named(folder):
+            os.fsync(handle)
     finally:
         os.close(handle)
 

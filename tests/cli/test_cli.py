@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import io
 import json
 import os
 import subprocess
@@ -16,8 +17,12 @@ from typing import Any
 import pytest
 
 from gates import __version__, flow
+from gates.cli.output import open_streams, tell
+from gates.cli.show import console, interactive, progress
 from gates.record.store import gate_lock
-from gates.records import sha256
+from gates.records import Outcome, sha256
+from gates.report.terminal import outcome_text
+from gates.seat.generate import Progress
 from tests.flow.conftest import Ended, gates, lines
 from tests.seat.faulty import FaultySeat, Request, Wire, answer, error
 from tests.small import small_workspace
@@ -113,6 +118,7 @@ def test_help_names_every_command_and_exit_code() -> None:
     assert shown.returncode == 0
     for word in ("check", "seal", "run", "schema", "corpora", "seat", "demo", "0 PASS", "1 FAIL", "5 TAMPERED"):
         assert word in shown.stdout
+    assert "70 internal error, 130 interrupted: neither is a verdict" in shown.stdout
     assert gates("--version").stdout == f"gates, version {__version__}\n"
 
 
@@ -280,6 +286,63 @@ def test_a_mistake_of_ours_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> Non
     ended = gates("check", "prereg/small.yaml", "--json")
     refused(ended, 70, "internal error in gates", "not a verdict: ZeroDivisionError: what?", "GATES_TRACEBACK=1")
     assert one_document(ended)["exit_code"] == 70
+    monkeypatch.setenv("GATES_TRACEBACK", "1")
+    told = gates("check", "prereg/small.yaml")
+    assert told.returncode == 70
+    assert "Traceback (most recent call last):" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("seal prereg/small.yaml <&-", 2, "there is no terminal to ask"),
+        ("run prereg/small.yaml 2>&-", 2, ""),
+        ("chek 2>&-", 2, ""),
+        ("corpora list <&- >&- 2>&-", 0, ""),
+    ],
+)
+def test_closed_streams_are_no_traceback(command: str, code: int, said: str) -> None:
+    shell = ["sh", "-c", f'exec "$0" -m gates {command}', sys.executable]
+    ended = subprocess.run(shell, capture_output=True, text=True, check=False)
+    assert ended.returncode == code, ended
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_without_stderr_there_is_nobody_to_ask_or_to_show_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    for stream in (None, closed):
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert not interactive()
+    monkeypatch.setattr(sys, "stderr", None)
+    with progress() as watch:
+        watch(Progress(done=2, total=2, completion_tokens=8, retries=0, errors={}))
+
+
+def test_an_outcome_keeps_its_sign_on_a_terminal_of_ascii_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    open_streams()
+    for outcome in Outcome:
+        console().print(outcome_text(outcome))
+    tell("2.0× the floor ≤ –")
+    sys.stdout.flush()
+    assert written.getvalue() == b"+ PASS\nx FAIL\n? INCONCLUSIVE\n! INVALID\n2.0x the floor <= -\n"
+
+
+@pytest.mark.parametrize(
+    ("by", "said"), [("\udcff M\u00e9\x1b[1m\n x", "? M\u00e9\\x1b[1m x"), (" \n", "user?")], ids=ascii
+)
+def test_a_name_is_one_printable_line(monkeypatch: pytest.MonkeyPatch, by: str, said: str) -> None:
+    monkeypatch.setenv("LOGNAME", "user\udcff")
+    assert flow.this_world(tell, by=by).by == said
+
+
+def test_a_list_outside_any_workspace_is_no_empty_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(gates("corpora", "list"), 2, f"{tmp_path}: no workspace", "corpora/NAME.yaml", "next: change into")
+    refused(gates("corpora", "list", "--workspace", tmp_path), 2, f"{tmp_path}: no workspace")
 
 
 def test_an_interruption_says_that_the_command_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,5 +369,5 @@ def test_a_manifest_commands_no_terminal(tmp_path: Path, monkeypatch: pytest.Mon
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, b"")
-    assert rb"others: A\x1b[31m ? \x9b1m\u202e title" in ended.stdout
+    assert rb"others: A\x1b[31m + \x9b1m\u202e title" in ended.stdout
     assert one_document(gates("corpora", "show", "others", "--json"))["title"] == "A\x1b[31m ✔ \x9b1m\u202e title"

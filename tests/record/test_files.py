@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gates.errors import RecordError
-from gates.record.files import append_line, cut_torn_line, locked, replace, write_once
+from gates.record.files import append_line, cut_torn_line, locked, replace, sync_folder, write_once
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
@@ -106,6 +106,13 @@ def test_the_error_of_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: py
     with pytest.raises(OSError, match="No space left") as caught:
         work(path)
     assert caught.value.filename == str(path)
+
+
+def test_the_error_of_a_folder_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", fail(OSError(errno.EIO, "Input/output error")))
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        sync_folder(tmp_path)
+    assert caught.value.filename == str(tmp_path)
 
 
 def test_a_device_that_is_full_is_named(tmp_path: Path) -> None:
