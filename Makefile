@@ -13,7 +13,7 @@ demo: .venv/ready
 	.venv/bin/gates demo
 
 test: .venv-dev/ready
-	.venv-dev/bin/python -m pytest
+	.venv-dev/bin/python -m pytest -n 2 --dist loadgroup
 
 test-external: .venv-dev/ready
 	.venv-dev/bin/python -m pytest -m external --timeout 900

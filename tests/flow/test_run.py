@@ -18,6 +18,9 @@ from gates.record.ledger import Ledger, Stamp
 from gates.records import canonical, sha256
 from tests.flow.conftest import Ran, gates, lines, write_gate
 
+# One process for both files: they share a finished run, which takes half a minute to make.
+pytestmark = pytest.mark.xdist_group("ran")
+
 
 def test_from_seal_to_verdict_and_back(ran: Ran) -> None:
     workspace, gate = ran.workspace, ran.gate

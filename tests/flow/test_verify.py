@@ -15,6 +15,9 @@ from gates.record.ledger import Ledger, Stamp
 from gates.records import canonical, sha256
 from tests.flow.conftest import Ran, gates
 
+# One process for both files: they share a finished run, which takes half a minute to make.
+pytestmark = pytest.mark.xdist_group("ran")
+
 
 @pytest.fixture
 def copy(ran: Ran, tmp_path: Path) -> Path:
