@@ -15,7 +15,7 @@ from gates.flow.seats import OpenSeat, open_seat
 from gates.flow.world import World
 from gates.record.ledger import Ledger
 from gates.record.seal import SealOnDisk, differences, refuse_changes
-from gates.record.store import RunStore, Session
+from gates.record.store import Phase, RunStore, Session
 from gates.records import Generation, canonical
 from gates.seat.canary import CanaryReport, check_adapters, same_voices
 from gates.seat.client import SeatClient
@@ -92,41 +92,45 @@ async def _between_two_looks(work: _Work, tasks: Sequence[Task], sessions: Seque
         await _look(work, client, "end", salt, [*sessions, first])
 
 
-async def _look(work: _Work, client: SeatClient, phase: str, salt: str, sessions: Sequence[Session]) -> Session:
+async def _look(work: _Work, client: SeatClient, phase: Phase, salt: str, sessions: Sequence[Session]) -> Session:
     """Probe the seat, compare with the seal and the run's first session, and record what was seen."""
-    inputs, sealed = work.inputs, work.sealed
-    identity = await probe(client, inputs.gate)
     try:
-        refuse_changes(sealed, bind(inputs, identity.binding.as_json(), cards_of(inputs, identity)), inputs.gate)
-    except RefusedError as error:
+        seen = await _seen(work, client, salt, sessions)
+    except (RefusedError, UnfitSeatError) as error:
+        # Before generation the seat can be put right; after it, nobody knows from when on something else answered.
         if phase == "start":
             raise
         raise _spoiled(work, error.message) from None
+    return _record(work, phase, salt, seen)
+
+
+async def _seen(
+    work: _Work, client: SeatClient, salt: str, sessions: Sequence[Session]
+) -> tuple[SeatIdentity, CanaryReport]:
+    """The seat as it is. Raises RefusedError or UnfitSeatError when it is not the sealed one, or not the one before."""
+    inputs, sealed = work.inputs, work.sealed
+    identity = await probe(client, inputs.gate)
+    refuse_changes(sealed, bind(inputs, identity.binding.as_json(), cards_of(inputs, identity)), inputs.gate)
     canary = await check_adapters(client, inputs.gate, inputs.beats, salt)
     if sessions:
         heard = CanaryReport.parse(canonical(sessions[0].canary), where=str(work.store.sessions_path))
         other = same_voices(heard, canary)
         if other:
-            why = "other weights answer than when this run began: " + "; ".join(other)
-            raise (
-                _spoiled(work, why)
-                if phase == "end"
-                else UnfitSeatError(
-                    f"run {work.store.number:03d} cannot go on: {why}",
-                    next_step="serve the adapters that were sealed; the same command then continues",
-                )
+            raise UnfitSeatError(
+                "other weights answer than when this run began: " + "; ".join(other),
+                next_step="serve the adapters that were sealed; the same command then continues",
             )
-    return _record(work, phase, salt, (identity, canary))
+    return identity, canary
 
 
-def _record(work: _Work, phase: str, salt: str, seen: tuple[SeatIdentity, CanaryReport]) -> Session:
+def _record(work: _Work, phase: Phase, salt: str, seen: tuple[SeatIdentity, CanaryReport]) -> Session:
     identity, canary = seen
     stamp = work.world.stamp()
     deviations = tuple(differences(work.sealed.seal.context, context_of(identity)))
     for deviation in deviations if phase == "start" else ():
         work.world.say(f"deviates from the seal: {deviation}")
     session = Session(
-        phase="end" if phase == "end" else "start",
+        phase=phase,
         seal=work.sealed.sha256,
         at=stamp.at,
         by=stamp.by,

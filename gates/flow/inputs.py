@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
-from gates.corpora.manifest import TextFile
 from gates.corpora.texts import Document, load_split, resolve
 from gates.errors import GatesError, UsageError
 from gates.flow.axes import axes_of
+from gates.flow.roles import check_roles
 from gates.measure.damage import AXES, Axis
 from gates.measure.delta import Frame, make_frame
 from gates.spec.load import load_gate
@@ -122,7 +121,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs |
     imposters = {ref: split(ref) for ref in gate.corpora.imposters}
     protected = {ref: split(ref) for ref in gate.corpora.protected}
     # Roles are told apart by the manifests, so that a clash shows even while texts are missing.
-    findings.attempt(lambda: _check_roles(workspace, gate))
+    findings.attempt(lambda: check_roles(workspace, gate))
     if findings.missing or beats is None or train is None or heldout is None or axes is None:
         return None
     reference = tuple(document for texts in references if texts for document in texts)
@@ -145,6 +144,11 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs |
         probe=probe,
         protected={ref: texts for ref, texts in protected.items() if texts},
     )
+    findings.warnings.extend(
+        f"corpus {name}: {count} texts have no fixed hash yet, so the gate cannot be sealed: "
+        f"gates corpora fetch {name} --pin"
+        for name, count in _unpinned(inputs).items()
+    )
     _note_size(inputs, findings)
     _note_first_words(inputs, findings)
     return inputs
@@ -152,14 +156,18 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs |
 
 def refuse_unpinned(inputs: Inputs) -> None:
     """Raise UsageError for a corpus whose manifest does not fix its texts by hash: it may be checked, not sealed."""
+    for name, count in _unpinned(inputs).items():
+        raise UsageError(
+            f"corpus {name}: {count} texts have no fixed hash yet", next_step=f"gates corpora fetch {name} --pin"
+        )
+
+
+def _unpinned(inputs: Inputs) -> dict[str, int]:
+    """How many texts have no fixed hash, by corpus; only corpora with any."""
     corpora = inputs.gate.corpora
-    for ref in (corpora.train, corpora.heldout, *corpora.reference, *corpora.imposters, *corpora.protected):
-        manifest, _ = resolve(inputs.workspace, ref)
-        if manifest.unpinned:
-            raise UsageError(
-                f"corpus {manifest.name}: {len(manifest.unpinned)} texts have no fixed hash yet",
-                next_step=f"gates corpora fetch {manifest.name} --pin",
-            )
+    refs = (corpora.train, corpora.heldout, *corpora.reference, *corpora.imposters, *corpora.protected)
+    manifests = [resolve(inputs.workspace, ref)[0] for ref in refs]
+    return {manifest.name: len(manifest.unpinned) for manifest in manifests if manifest.unpinned}
 
 
 def frame_of(reference: Texts, mfw: int) -> Frame:
@@ -196,86 +204,6 @@ def _probe(path: Path, workspace: Path, gate: Gate, findings: Findings) -> tuple
     if asked is None:
         return ()
     return findings.attempt(lambda: read_beats(resolve_inside(workspace, path, asked.file, field="probe.file"))) or ()
-
-
-def _check_roles(workspace: Path, gate: Gate) -> None:
-    """The frame may hold no text of the held-out author, of the train split, or of an imposter; nor a text twice.
-
-    Authors are compared without regard to letter case and to how accents are composed, texts by their pinned hashes.
-    """
-    corpora = gate.corpora
-
-    def files(*refs: str) -> list[TextFile]:
-        return [file for ref in refs for file in resolve(workspace, ref)[1]]
-
-    train, heldout, reference = files(corpora.train), files(corpora.heldout), files(*corpora.reference)
-    imposters, protected = files(*corpora.imposters), files(*corpora.protected)
-    tested = [*train, *heldout]
-    for role, clash in (
-        ("corpora.reference", _shared(reference, [*tested, *imposters], _author)),
-        ("corpora.imposters", _shared(imposters, tested, _author)),
-    ):
-        if clash:
-            raise UsageError(
-                f"{role}: {', '.join(sorted({file.author for file in clash}))} may not stand there: an author under "
-                "test or an imposter is no part of the frame, and the author under test is no imposter",
-                next_step="name a manifest without that author",
-            )
-    books = _shared(heldout, train, lambda file: (_author(file), _folded(file.title)))
-    if books:
-        raise UsageError(
-            f"corpora.train and corpora.heldout share a book: {', '.join(sorted({file.title for file in books}))}",
-            next_step="split by book: a book stands on one side only",
-        )
-    for role, clash in (
-        ("corpora.reference", _shared(reference, [*tested, *imposters], _bytes)),
-        ("corpora.imposters", _shared(imposters, tested, _bytes)),
-        ("corpora.protected", _shared(protected, tested, _bytes)),
-        ("corpora.heldout", _shared(heldout, train, _bytes)),
-    ):
-        if clash:
-            raise UsageError(
-                f"{role}: the same text stands in another role: {', '.join(sorted({file.path for file in clash}))}",
-                next_step="name each text in one role only, whatever author and title its manifest gives it",
-            )
-    twice = _twice(workspace, corpora.reference)
-    if twice:
-        raise UsageError(
-            f"corpora.reference: the same text stands there twice: {', '.join(twice)}",
-            next_step="name each text once: the frame would count it double",
-        )
-
-
-def _shared(files: list[TextFile], others: list[TextFile], key: Callable[[TextFile], object]) -> list[TextFile]:
-    """The files whose key one of the others has too; a key of None is nobody's."""
-    known = {key(other) for other in others} - {None}
-    return [file for file in files if key(file) in known]
-
-
-def _author(file: TextFile) -> str:
-    return _folded(file.author)
-
-
-def _bytes(file: TextFile) -> str | None:
-    return file.pinned
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
-
-
-def _twice(workspace: Path, refs: Iterable[str]) -> list[str]:
-    """The paths that name a text a second time: the same file of a manifest, or the same bytes."""
-    seen: set[str] = set()
-    found = []
-    for ref in refs:
-        manifest, files = resolve(workspace, ref)
-        for file in files:
-            keys = {f"{manifest.name}/{file.path}", *([file.pinned] if file.pinned else [])}
-            if keys & seen:
-                found.append(file.path)
-            seen |= keys
-    return found
 
 
 def _note_first_words(inputs: Inputs, findings: Findings) -> None:

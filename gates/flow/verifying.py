@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -79,7 +80,7 @@ def verify(workspace: Path, cache: Path) -> Verified:
         notes.breaks.append(error.message)
     seals = [stored for stored in entries if stored.entry.kind == "seal"]
     for stored in seals:
-        notes.guard(lambda stored=stored: _check_seal(_seal(prereg, stored), stored))  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+        notes.guard(partial(_check_seal, prereg, stored))
     finished = [run for gate in dict.fromkeys(s.entry.gate for s in entries) for run in runs(ledger, gate)]
     for started, ended in finished:
         if ended is not None and ended.entry.kind == "spoiled":
@@ -91,9 +92,7 @@ def verify(workspace: Path, cache: Path) -> Verified:
         if sealed is None:
             notes.breaks.append(f"run {said(started, 'run', int)} of {started.entry.gate} names no seal of this ledger")
             continue
-        notes.guard(
-            lambda sealed=sealed, ended=ended: _check_run((workspace, cache, reports), sealed, ended, notes)  # type: ignore[misc]  # as above
-        )
+        notes.guard(partial(_check_run, (workspace, cache, reports), sealed, ended, notes))
     anchor, cut = committed_breaks(workspace, ledger.path, [stored.sha256 for stored in entries])
     return Verified(
         records=len(entries),
@@ -109,7 +108,8 @@ def _seal(prereg: Path, stored: Stored) -> SealOnDisk:
     return read_seal(prereg, said(stored, "seal", str), said(stored, "file", str))
 
 
-def _check_seal(sealed: SealOnDisk, stored: Stored) -> None:
+def _check_seal(prereg: Path, stored: Stored) -> None:
+    sealed = _seal(prereg, stored)
     gate = sealed.seal.gate
     if not gate.digest() == sealed.seal.binding.gate == said(stored, "gate_sha256", str):
         raise TamperedError(f"{sealed.path}: the gate in it is not the gate that it and the ledger name by hash")

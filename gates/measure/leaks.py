@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from gates.measure.figures import Leak, Source
 from gates.measure.generated import digest
-from gates.measure.near import NearIndex
-from gates.measure.ngrams import NgramIndex
+from gates.measure.near import NearIndex, NearMatch
+from gates.measure.ngrams import Match, NgramIndex
 from gates.text import prose_words
 
 LEAK_WORDS = 20
@@ -25,12 +25,7 @@ def shared_runs(train: Mapping[str, str], heldout: Mapping[str, str], minimum: i
     files = sorted(heldout)
     texts = [prose_words(heldout[file]) for file in files]
     return tuple(
-        Leak(
-            train=source,
-            heldout=Source(file=files[match.text], start=match.start),
-            length=match.length,
-            sha256=digest(texts[match.text][match.start : match.start + match.length]),
-        )
+        _leak(source, files[match.text], texts[match.text], match)
         for match in index.matches(texts)
         for source in match.sources
     )
@@ -46,16 +41,20 @@ def near_twins(train: Mapping[str, str], heldout: Mapping[str, str], minimum: in
     files = sorted(heldout)
     texts = [prose_words(heldout[file]) for file in files]
     return tuple(
-        Leak(
-            train=source,
-            heldout=Source(file=files[match.text], start=match.start),
-            length=match.length,
-            sha256=digest(texts[match.text][match.start : match.start + match.length]),
-            changed=match.changed,
-        )
+        _leak(source, files[match.text], texts[match.text], match)
         for match in index.near_matches(texts)
         if max(np.diff([-1, *match.changed, match.length])) <= minimum
         for source in match.sources
+    )
+
+
+def _leak(source: Source, file: str, text: Sequence[str], match: Match | NearMatch) -> Leak:
+    return Leak(
+        train=source,
+        heldout=Source(file=file, start=match.start),
+        length=match.length,
+        sha256=digest(text[match.start : match.start + match.length]),
+        changed=match.changed if isinstance(match, NearMatch) else (),
     )
 
 

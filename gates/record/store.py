@@ -24,6 +24,9 @@ from gates.records import Generation, Record, Sha256, canonical, sha256
 
 R = TypeVar("R", bound=Record)
 
+Phase = Literal["start", "end"]
+"""When the seat was looked at: before generation started or went on, or after it had ended."""
+
 
 class Session(Record):
     """The seat as probed and its canary, when generation started or went on, and again when it had ended.
@@ -33,7 +36,7 @@ class Session(Record):
     """
 
     schema_: Literal["gates.session/1"] = Field(default="gates.session/1", alias="schema")
-    phase: Literal["start", "end"]
+    phase: Phase
     seal: Sha256
     at: str
     by: str

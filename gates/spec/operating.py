@@ -14,6 +14,7 @@ from gates.spec.power import (
     RatePower,
     VoicePower,
     ZeroFloor,
+    affordable,
     margin_power,
     noise_power,
     rate_power,
@@ -74,7 +75,7 @@ def operating_characteristics(
         if axis.margin is None
     }
     return OperatingCharacteristics(
-        signature=signature("operating@1", **_rule(gate.voice), times=times, seed=seed, gates=gates),
+        signature=signature("operating@1", **_rule(gate.voice), times=times, seed=seed, gates=affordable(gates, k)),
         voice=voice[k],
         voice_by_seeds=tuple(voice[count] for count in SEED_COUNTS),
         memorisation=memorisation,

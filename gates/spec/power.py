@@ -103,7 +103,7 @@ def voice_power(
     """
     if k < 2 or gates < 1:
         raise UsageError(f"{gates} gates of {k} seeds cannot be simulated", next_step="give k >= 2 and gates >= 1")
-    gates = _affordable(gates, k)
+    gates = affordable(gates, k)
     base = rng.standard_normal((gates, k))
     candidate = rng.standard_normal((gates, candidate_k or k))
     lacking = _lacking(floor, base, candidate, times)
@@ -118,7 +118,7 @@ def voice_power(
 
 def noise_power(floor: FloorOf, k: int, times: float, sd_ratio: float, rng: np.random.Generator) -> NoisePower:
     """A rule's true level at k seeds when the candidate's sd is `sd_ratio` times the base's, by simulation."""
-    gates = _affordable(GATES, k)
+    gates = affordable(GATES, k)
     base, candidate = rng.standard_normal((2, gates, k))
     rate = float(np.mean(exceeds(0.0, _lacking(floor, base, sd_ratio * candidate, times))))
     return NoisePower(sd_ratio=sd_ratio, false_pass=rate, false_pass_error=_error(rate, gates))
@@ -191,7 +191,7 @@ def _lacking(floor: FloorOf, base: Array, candidate: Array, times: float) -> Arr
     return np.asarray(times * floor(base, candidate) - (base.mean(axis=-1) - candidate.mean(axis=-1)))
 
 
-def _affordable(gates: int, k: int) -> int:
+def affordable(gates: int, k: int) -> int:
     """How many of `gates` gates are simulated at k seeds, so that many seeds take no longer than a few."""
     return gates if k <= MANY_SEEDS else min(gates, max(_FEWEST_GATES, gates * MANY_SEEDS // k))
 

@@ -92,6 +92,18 @@ def test_weights_that_change_during_a_run_spoil_it_for_good(gate: Path, seat: Se
     assert kinds(gate)[4:] == ["run", "session", "session", "verdict"]
 
 
+def test_an_adapter_that_is_no_longer_applied_spoils_the_run_and_its_return_does_not_mend_it(
+    gate: Path, seat: Seat
+) -> None:
+    seat.at[47] = lambda: setattr(seat, "weights", "base")
+    spoiled = gates("run", gate)
+    assert spoiled.returncode == 4
+    assert "run 001 is INVALID for good" in spoiled.stderr
+    assert "the adapter is not applied" in spoiled.stderr
+    seat.weights = "voice-one"
+    assert json.loads(gates("run", gate, "--json").stdout)["run"].endswith("002")
+
+
 def test_a_fingerprint_that_changes_during_a_run_stops_it(gate: Path, seat: Seat) -> None:
     seat.at[20] = lambda: setattr(seat, "fingerprint", "f-2")
     stopped = gates("run", gate)
@@ -107,7 +119,7 @@ def test_other_weights_do_not_continue_a_run(gate: Path, seat: Seat) -> None:
     seat.fingerprint, seat.weights = "f-1", "other"
     other = gates("run", gate)
     assert other.returncode == 4
-    assert "run 001 cannot go on: other weights answer" in other.stderr
+    assert "gates: other weights answer than when this run began" in other.stderr
     assert "spoiled" not in kinds(gate)
 
     seat.weights = "voice-one"

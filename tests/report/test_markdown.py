@@ -17,7 +17,8 @@ from gates.judge.verdict import CandidateVerdict, ControlFigures, Verdict, judge
 from gates.measure.figures import Run, Source, Unmeasured
 from gates.record.seal import AdapterIdentity, Seal, SealOnDisk
 from gates.records import Outcome
-from gates.report.markdown import code, markdown, plain, table
+from gates.report.markdown import markdown
+from gates.report.marks import code, plain, table
 from gates.spec.operating import OperatingCharacteristics
 from gates.spec.power import MarginPower, RatePower, VoicePower
 from tests.judge.arms import HASH, a_gate, an_arm, damage_figures, measured, memorisation_figures, voice_figures
@@ -102,7 +103,7 @@ def test_the_report_says_what_was_measured() -> None:
         "and 2 more places",
         "- a: ceiling within one book",
         "| a | 0.150 (seeds 0.10, 0.20, 0.10, 0.20) | 0.825 (seeds 0.80, 0.80, 0.90, 0.80) |",
-        "| a | 120 of 120 | 0 | 0 | 0 |",
+        "| a | 120 of 120 | 0 | 0 | 0 | 0 |",
         "| 4 (this gate) | 0.50% | 2.50 |",
         "- memorisation: 0 hits of 120 leave an upper limit of 0.025; at most 6 hits pass",
         "- on_beat: an unchanged candidate passes in 75% at a rate of 0.2",
