@@ -7,7 +7,7 @@ else
 environment = $(PYTHON) -m venv $(1) && $(1)/bin/python -m pip install -q --disable-pip-version-check -e '.[$(2)]'
 endif
 
-.PHONY: demo test test-external test-long lint clean
+.PHONY: demo test test-external test-slow test-long lint clean
 
 demo: .venv/ready
 	.venv/bin/gates demo
@@ -17,6 +17,9 @@ test: .venv-dev/ready
 
 test-external: .venv-dev/ready
 	.venv-dev/bin/python -m pytest -m external --timeout 900
+
+test-slow: .venv-dev/ready
+	.venv-dev/bin/python -m pytest -n 2 --dist loadgroup -m slow --timeout 600
 
 test-long: .venv-dev/ready
 	.venv-dev/bin/python -m pytest -m long --timeout 3600
