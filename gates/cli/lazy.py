@@ -19,7 +19,7 @@ _SHORT = {
     "corpora": "List, fetch and show the texts that gates rest on.",
     "delta": "Write a matrix of stylistic distances between anybody's texts.",
     "overlap": "Find which texts repeat a source word for word, and where.",
-    "seat": "Serve the embedded seat.",
+    "seat": "Operate a seat: serve the embedded one, say what fits and what is supported.",
     "verify": "Derive a record again: ledger, seals, measurements, verdicts, reports.",
     "demo": "Run the demonstration gate on a real language model with two adapters.",
 }
@@ -28,9 +28,12 @@ _SHORT = {
 class LazyGroup(click.Group):
     """A click group whose commands are named as `module:attribute`."""
 
-    def __init__(self, *args: Any, commands_at: dict[str, str], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, commands_at: dict[str, str], short: dict[str, str] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._at = commands_at
+        self._short = short or _SHORT
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
         """The commands in the order a person meets them."""
@@ -49,7 +52,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _SHORT[name]) for name in self._at])
+            formatter.write_dl([(name, self._short[name]) for name in self._at])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

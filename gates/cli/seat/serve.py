@@ -16,12 +16,7 @@ from gates.errors import ExitCode, UsageError
 from gates.seat.embedded.serve import EmbeddedSeat, serve_forever
 
 
-@click.group()
-def seat() -> None:
-    """Serve the embedded seat."""
-
-
-@seat.command()
+@click.command()
 @click.option("--port", default=8027, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free port.")
 @click.option("--base", default="voices-base", show_default=True, help="The name that the base is served under.")
 @click.option("--adapter", "adapters", multiple=True, metavar="NAME=PATH", help="A GGUF file or a PEFT folder.")

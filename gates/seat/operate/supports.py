@@ -1,0 +1,182 @@
+"""What vLLM's source declares about LoRA for an architecture: read by parsing, never by importing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gates.errors import UsageError
+from gates.spec.explain import did_you_mean
+
+MODELS = Path("model_executor", "models")
+LARGEST = 4 << 20
+"""A source file over this many bytes is not parsed."""
+
+ATTRIBUTES = ("packed_modules_mapping", "embedding_modules", "is_3d_moe_weight", "supports_lora")
+EXPERTS = "get_expert_mapping"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something is declared: file within the source tree, line, and what stands there."""
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Support:
+    """What the class of an architecture declares, itself or through a base class; None where nothing does."""
+
+    architecture: str
+    declared: Place
+    lora: Place | None
+    attributes: dict[str, Place]
+    experts: Place | None
+    unread: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class _Class:
+    module: str
+    node: ast.ClassDef
+
+
+class Source:
+    """A vLLM source tree: the folder that holds model_executor/, or one above it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = next((root for root in (folder, folder / "vllm") if (root / MODELS).is_dir()), folder)
+        if not (self.root / MODELS / "registry.py").is_file():
+            raise UsageError(
+                f"{folder}: no vLLM source: {MODELS}/registry.py is not in it",
+                next_step="give the folder of an installed or cloned vllm with --source",
+            )
+        self._trees: dict[str, ast.Module | None] = {}
+        self._unread: list[str] = []
+
+    def architectures(self) -> dict[str, tuple[str, str]]:
+        """Architecture -> (module, class), from the registry's literal tables."""
+        found: dict[str, tuple[str, str]] = {}
+        tree = self._tree("registry")
+        for node in ast.walk(tree) if tree else ():
+            if not isinstance(node, ast.Dict):
+                continue
+            for key, value in zip(node.keys, node.values, strict=True):
+                pair = _strings(value)
+                if isinstance(key, ast.Constant) and isinstance(key.value, str) and len(pair) == 2:
+                    found[key.value] = (pair[0], pair[1])
+        return found
+
+    def support(self, architecture: str) -> Support:
+        """What the architecture's class declares. Raises UsageError when the registry or its module lacks it."""
+        known = self.architectures()
+        if architecture not in known:
+            hint = did_you_mean(architecture, list(known))
+            raise UsageError(
+                f"{architecture!r} is no architecture of this vLLM{f' ({hint})' if hint else ''}",
+                next_step="`architectures` in the model's config.json names it; another vLLM may know it",
+            )
+        start = self._class(*known[architecture])
+        if start is None:
+            raise UsageError(f"{known[architecture][0]}.py declares no class {known[architecture][1]}")
+        family = list(self._ancestors(start))
+        attributes: dict[str, Place] = {}
+        experts = lora = None
+        for one in family:
+            for statement in one.node.body:
+                for name in _assigned(statement):
+                    attributes.setdefault(name, self._place(one, statement, ast.unparse(statement)))
+                if isinstance(statement, ast.FunctionDef) and statement.name == EXPERTS and experts is None:
+                    experts = self._place(one, statement, f"def {EXPERTS}")
+            bases = [ast.unparse(base) for base in one.node.bases]
+            if lora is None and any(base.split(".")[-1] == "SupportsLoRA" for base in bases):
+                lora = self._place(one, one.node, f"class {one.node.name}({', '.join(bases)})")
+        return Support(
+            architecture,
+            declared=self._place(start, start.node, f"class {start.node.name}"),
+            lora=lora,
+            attributes=attributes,
+            experts=experts,
+            unread=tuple(self._unread),
+        )
+
+    def _ancestors(self, start: _Class) -> Iterator[_Class]:
+        """The class and its base classes in this folder of the source, each once, nearest first."""
+        waiting, seen = [start], set[tuple[str, str]]()
+        while waiting:
+            one = waiting.pop(0)
+            if (one.module, one.node.name) in seen:
+                continue
+            seen.add((one.module, one.node.name))
+            yield one
+            imported = self._imports(one.module)
+            for base in one.node.bases:
+                name = ast.unparse(base).split("[")[0]
+                module, original = imported.get(name, (one.module, name))
+                found = self._class(module, original)
+                # The interfaces say what support means, not that a model has it.
+                if found is not None and module not in ("interfaces", "interfaces_base"):
+                    waiting.append(found)
+
+    def _imports(self, module: str) -> dict[str, tuple[str, str]]:
+        tree = self._tree(module)
+        found: dict[str, tuple[str, str]] = {}
+        for node in tree.body if tree else ():
+            if isinstance(node, ast.ImportFrom) and node.module:
+                near = node.level == 1 or node.module.startswith("vllm.model_executor.models.")
+                if near:
+                    last = node.module.split(".")[-1]
+                    found |= {alias.asname or alias.name: (last, alias.name) for alias in node.names}
+        return found
+
+    def _class(self, module: str, name: str) -> _Class | None:
+        tree = self._tree(module)
+        nodes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name] if tree else []
+        return _Class(module, nodes[0]) if nodes else None
+
+    def _tree(self, module: str) -> ast.Module | None:
+        if module not in self._trees:
+            self._trees[module] = self._parsed(module)
+        return self._trees[module]
+
+    def _parsed(self, module: str) -> ast.Module | None:
+        path = self.root / MODELS / f"{module}.py"
+        # A module's name comes from the source itself: it may not lead out of its folder.
+        if not module.isidentifier() or not path.is_file():
+            return None
+        try:
+            data = path.read_bytes()
+            return ast.parse(data) if len(data) <= LARGEST else None
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            self._unread.append(f"{MODELS / path.name}: cannot be parsed: {type(error).__name__}")
+            return None
+
+    def _place(self, one: _Class, node: ast.stmt, text: str) -> Place:
+        first = text.splitlines()[0]
+        whole = first if first == text else " ".join(text.split())
+        return Place((MODELS / f"{one.module}.py").as_posix(), node.lineno, whole)
+
+
+def _assigned(statement: ast.stmt) -> list[str]:
+    """The attributes of interest that a statement of a class body sets."""
+    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        targets = [statement.target]
+    elif isinstance(statement, ast.Assign):
+        targets = list(statement.targets)  # type: ignore[assignment] # ast.Name is an expression like the others
+    else:
+        return []
+    return [target.id for target in targets if isinstance(target, ast.Name) and target.id in ATTRIBUTES]
+
+
+def _strings(node: ast.expr) -> list[str]:
+    if not isinstance(node, ast.Tuple | ast.List):
+        return []
+    values = [item.value for item in node.elts if isinstance(item, ast.Constant)]
+    return [value for value in values if isinstance(value, str)]
