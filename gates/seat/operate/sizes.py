@@ -32,7 +32,8 @@ def parse_size(text: str) -> int:
     number, unit = match.groups()
     if "." in number and unit in tuple("KMGT"):
         raise UsageError(f"{text!r}: vLLM takes no fraction before {unit}", next_step=f"write {number}{unit}iB")
-    return round(float(number) * _UNITS[unit]) if "." in number else int(number) * _UNITS[unit]
+    factor: int = _UNITS[unit]
+    return round(float(number) * factor) if "." in number else int(number) * factor
 
 
 def gib(count: float) -> str:

@@ -166,12 +166,11 @@ class Source:
 
 def _assigned(statement: ast.stmt) -> list[str]:
     """The attributes of interest that a statement of a class body sets."""
+    targets: list[ast.expr] = []
     if isinstance(statement, ast.AnnAssign) and statement.value is not None:
         targets = [statement.target]
     elif isinstance(statement, ast.Assign):
-        targets = list(statement.targets)  # type: ignore[assignment] # ast.Name is an expression like the others
-    else:
-        return []
+        targets = statement.targets
     return [target.id for target in targets if isinstance(target, ast.Name) and target.id in ATTRIBUTES]
 
 
