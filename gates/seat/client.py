@@ -129,6 +129,11 @@ class SeatClient:
             raise BrokenContractError("the list of models is no list of model cards") from None
         return tuple(card.model_dump(mode="json") for card in cards)
 
+    async def manage(self, path: str, body: dict[str, JsonValue]) -> str:
+        """Ask the seat to change what it serves, by POST to `path` under the API's address. Raises FaultError."""
+        response = await self._translated(self._sdk.post(path, body=body, cast_to=httpx2.Response))
+        return response.content.decode(errors="replace")
+
     async def version(self) -> str | None:
         """The server's version, or None for a server that does not tell one. Raises FaultError."""
         response = await self._root("/version")

@@ -1,0 +1,87 @@
+"""`gates seat compose` and `gates seat alias`: what stands in the stack's files."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from gates.cli.output import print_json, say, tell
+from gates.cli.seat.connect import client_of
+from gates.cli.show import as_json
+from gates.errors import ExitCode, UsageError
+from gates.record.files import write_once
+from gates.seat.client import SeatClient
+from gates.seat.operate.alias import alias_entry
+from gates.seat.operate.compose import SeatFile, render
+from gates.seat.operate.lint import lint
+from gates.seat.operate.service import read_service
+from gates.seat.operate.status import ask
+from gates.spec.document import read_document
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command()
+@click.argument("seat_file", required=False, type=_FILE)
+@click.option("--out", type=_FILE, help="Where to write it; standard output without it. An existing file stays.")
+@click.option("--lint", "existing", type=_FILE, help="Read this compose file instead, and say what will go wrong.")
+@click.option("--service", metavar="NAME", help="The seat's service in it, where there are several.")
+@click.option("--seat", "url", metavar="URL", help="With --lint: a running seat, for adapters that are only loaded.")
+@click.option("--api-key-env", metavar="NAME", help="The environment variable that holds the seat's API key.")
+@as_json
+def compose(seat_file: Path | None, out: Path | None, existing: Path | None, json_wanted: bool, **more: str) -> int:
+    """Write the compose file of SEAT_FILE (seat.yaml), or lint an existing one; nobody's file is edited.
+
+    With --lint, exit 1 when there is any finding.
+    """
+    if (seat_file is None) == (existing is None):
+        raise UsageError("name either a seat.yaml or --lint FILE", next_step="`gates seat compose --help`")
+    if existing is not None:
+        return _lint(existing, json_wanted, **more)
+    text = render(read_document(seat_file or Path(), SeatFile))
+    if out is not None:
+        write_once(out, text.encode())
+        say(f"written: {out}")
+    if json_wanted:
+        print_json({"compose": text, "written": None if out is None else str(out)})
+    elif out is None:
+        tell(text.rstrip("\n"))
+    return ExitCode.PASS
+
+
+def _lint(existing: Path, json_wanted: bool, *, service: str | None, url: str | None, api_key_env: str | None) -> int:
+    found = read_service(existing, service)
+    loaded = asyncio.run(_loaded(client_of(url, api_key_env))) if url else ()
+    findings = lint(found, loaded=loaded)
+    if json_wanted:
+        print_json({"service": found.name, "findings": [asdict(finding) for finding in findings]})
+    else:
+        tell("\n".join(map(str, findings)) if findings else f"{found.name}: nothing to complain of")
+    return ExitCode.FAIL if findings else ExitCode.PASS
+
+
+async def _loaded(client: SeatClient) -> tuple[str, ...]:
+    async with client:
+        return tuple((await ask(client)).adapters)
+
+
+@click.command()
+@click.argument("voices", nargs=-1, required=True, metavar="ALIAS=MODEL...")
+@click.option("--seat", "url", required=True, metavar="URL", help="The seat's address as the proxy reaches it.")
+@click.option("--api-key-env", metavar="NAME", help="The proxy's environment variable with the seat's key.")
+@as_json
+def alias(voices: tuple[str, ...], url: str, api_key_env: str | None, json_wanted: bool) -> int:
+    """Write LiteLLM's model_list entry for each voice: ALIAS is what people ask for, MODEL the served name."""
+    pairs = [voice.partition("=")[::2] for voice in voices]
+    wrong = [voice for voice, (name, model) in zip(voices, pairs, strict=True) if not (name and model)]
+    if wrong:
+        raise UsageError(f"{wrong[0]!r}: write ALIAS=MODEL", next_step="for example bronte=lv-bronte-475")
+    text = "".join(alias_entry(name, model, url, api_key_env) for name, model in pairs)
+    if json_wanted:
+        print_json({"model_list": text})
+    else:
+        tell(text.rstrip("\n"))
+    return ExitCode.PASS

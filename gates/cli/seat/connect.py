@@ -1,0 +1,36 @@
+"""How the commands of `gates seat` reach a running seat."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from gates.errors import UsageError
+from gates.seat.client import SeatClient
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def seat_options(command: F) -> F:
+    """`--seat` and `--api-key-env`."""
+    key = click.option("--api-key-env", metavar="NAME", help="The environment variable that holds the seat's API key.")
+    url = click.option("--seat", "url", default="http://127.0.0.1:8027/v1", show_default=True, metavar="URL")
+    return url(key(command))
+
+
+def key_of(variable: str | None) -> str | None:
+    """The key in the environment variable of this name. Raises UsageError when it is not set."""
+    if variable is None:
+        return None
+    key = os.environ.get(variable)
+    if not key:
+        raise UsageError(f"--api-key-env {variable}: this variable is not set", next_step=f"export {variable}=...")
+    return key
+
+
+def client_of(url: str, api_key_env: str | None, *, timeout_s: float = 60.0) -> SeatClient:
+    """A client for the seat at `url`."""
+    return SeatClient(url, key_of(api_key_env), timeout_s=timeout_s)

@@ -1,0 +1,153 @@
+"""Loading and unloading an adapter while the seat runs: checked before the call, timed, and every refusal explained.
+
+What vLLM says, and under which status, was read from 0.32 and 0.33: serve/lora, openai/models/serving.py and
+lora/peft_helper.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from gates.errors import SeatError, UsageError
+from gates.seat.client import SeatClient
+from gates.seat.faults import FaultError, printable
+
+LOAD, UNLOAD = "/load_lora_adapter", "/unload_lora_adapter"
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """What the server says (a pattern), why it says it, and what to do."""
+
+    said: re.Pattern[str]
+    cause: str
+    remedy: str
+
+
+def _refusal(said: str, cause: str, remedy: str) -> _Refusal:
+    return _Refusal(re.compile(said, re.IGNORECASE | re.DOTALL), cause, remedy)
+
+
+REFUSALS = (
+    _refusal(
+        r"already been loaded",
+        "an adapter is loaded under this name, and its bytes may be others",
+        "load it under a new name: an old name with new bytes can answer from the old one's cache",
+    ),
+    _refusal(
+        r"No adapter found for",
+        "the path is not there for the server; a relative path that it does not find it takes for a hub's repository",
+        "give the absolute path as the server's container sees it, for example /adapters/NAME",
+    ),
+    _refusal(
+        r"conflicts with a served base model",
+        "the name is the base's own",
+        "give the adapter a name that no base has",
+    ),
+    _refusal(
+        r"LoRA rank \d+ is greater than max_lora_rank",
+        "the adapter's rank is over the server's --max-lora-rank",
+        "start the server with a higher --max-lora-rank (8, 16, 32, 64, 128, 256, 320 or 512)",
+    ),
+    _refusal(r"modules_to_save", "the adapter saves whole modules, which vLLM does not serve", "train it without"),
+    _refusal(r"dora", "the adapter is a DoRA, which vLLM does not serve", "train it with use_dora: false, or merge it"),
+    _refusal(r"bias", "the adapter trains biases, which vLLM does not serve", 'train it with bias: "none"'),
+    _refusal(
+        r"LoRA is not enabled",
+        "the server serves no adapters at all",
+        "start it with --enable-lora (and --max-loras, --max-lora-rank)",
+    ),
+    _refusal(
+        r"\b404\b.*detail.*Not Found",
+        "the server takes no adapters while it runs",
+        "start it with VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 in its environment (1 or true, nothing else), or list the "
+        "adapter in --lora-modules and restart it",
+    ),
+    _refusal(r"adapter '.*' cannot be found", "no adapter of this name is loaded", "`gates seat status` lists them"),
+    _refusal(
+        r"must be provided|needs to be provided|body\.lora_(name|path)",
+        "name and path must both be given",
+        "write `gates seat load NAME PATH`",
+    ),
+    _refusal(
+        r"add_lora method failed|loading lora .* failed|could not be loaded",
+        "the server could not read the adapter",
+        "read the server's log; check that adapter_model.safetensors holds lora_A and lora_B tensors",
+    ),
+)
+"""The first that matches explains a refusal."""
+
+
+def explain(fault: FaultError) -> SeatError:
+    """The fault again, with its cause and remedy where the server's words are known."""
+    for refusal in REFUSALS:
+        if refusal.said.search(fault.message):
+            return SeatError(f"{refusal.cause} ({fault.message})", next_step=refusal.remedy)
+    return fault
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What the server said, and how long it took, in seconds."""
+
+    said: str
+    seconds: float
+
+
+async def load(client: SeatClient, name: str, path: str, clock: Callable[[], float]) -> Timed:
+    """Load an adapter under a name that is free. Raises SeatError with cause and remedy."""
+    return await _timed(client, LOAD, {"lora_name": name, "lora_path": path}, clock)
+
+
+async def unload(client: SeatClient, name: str, clock: Callable[[], float]) -> Timed:
+    """Take an adapter's name off the server; its weights stay in memory until others need the room."""
+    return await _timed(client, UNLOAD, {"lora_name": name}, clock)
+
+
+async def _timed(client: SeatClient, path: str, body: dict[str, JsonValue], clock: Callable[[], float]) -> Timed:
+    begun = clock()
+    try:
+        said = await client.manage(path, body)
+    except FaultError as fault:
+        raise explain(fault) from None
+    return Timed(printable(said), clock() - begun)
+
+
+def check_adapter(folder: Path, *, max_rank: int | None = None) -> list[str]:
+    """What vLLM would refuse about a PEFT adapter, as sentences, before it is asked; empty when nothing is known.
+
+    Raises UsageError when the folder holds no adapter_config.json that can be read.
+    """
+    path = folder / "adapter_config.json"
+    try:
+        config = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"{path}: cannot be read: {type(error).__name__}: {str(error)[:200]}",
+            next_step="name the folder of a PEFT adapter",
+        ) from None
+    if not isinstance(config, dict):
+        raise UsageError(f"{path}: not a JSON object", next_step="name the folder of a PEFT adapter")
+    rank = config.get("r")
+    wrong: list[str] = []
+    if config.get("peft_type", "LORA") != "LORA":
+        wrong.append(f"peft_type is {config.get('peft_type')!r}: vLLM serves LORA")
+    if not isinstance(rank, int) or isinstance(rank, bool) or rank < 1:
+        wrong.append(f"r is {rank!r}, not a rank")
+    elif max_rank is not None and rank > max_rank:
+        wrong.append(f"rank {rank} is over --max-lora-rank {max_rank}")
+    if config.get("use_dora"):
+        wrong.append("use_dora is set: vLLM does not serve DoRA")
+    if config.get("modules_to_save"):
+        wrong.append(f"modules_to_save is {config['modules_to_save']!r}: vLLM does not serve whole modules")
+    if config.get("bias", "none") != "none":
+        wrong.append(f"bias is {config['bias']!r}: vLLM does not serve trained biases")
+    if not any((folder / name).is_file() for name in ("adapter_model.safetensors", "adapter_model.bin")):
+        wrong.append("there is no adapter_model.safetensors")
+    return [printable(f"{path}: {sentence}") for sentence in wrong]

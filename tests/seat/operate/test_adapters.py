@@ -1,0 +1,178 @@
+"""Loading, unloading and status: every refusal of vLLM's explained, on a real socket; drift in either direction."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gates.errors import SeatError, UsageError
+from gates.seat.client import SeatClient
+from gates.seat.operate.adapters import check_adapter, load, unload
+from gates.seat.operate.service import Service
+from gates.seat.operate.status import Served, compare
+from tests.flow.conftest import gates
+from tests.seat.faulty import FaultySeat, Request, Wire, error
+
+
+def ticks() -> Any:
+    moments: Iterator[float] = iter((10.0, 10.24))
+    return lambda: next(moments)
+
+
+# What vLLM 0.32 and 0.33 answer, with the cause and the remedy that must be named.
+SAID = {
+    "loaded": (400, "InvalidUserInput", "The lora adapter 'b' has already been loaded. If you want ...", "new name"),
+    "path": (404, "NotFoundError", "Loading lora x failed: No adapter found for /a/b", "container sees it"),
+    "empty": (400, "InvalidUserInput", "Both 'lora_name' and 'lora_path' must be provided.", "NAME PATH"),
+    "schema": (400, "Bad Request", "1 validation error: body.lora_path: Field required", "NAME PATH"),
+    "base": (400, "InvalidUserInput", "The lora adapter 'base' conflicts with a served base model.", "no base has"),
+    "rank": (
+        500,
+        "InternalServerError",
+        "Call to add_lora method failed: Worker failed with error 'LoRA rank 64 is greater than max_lora_rank 16.'",
+        "higher --max-lora-rank",
+    ),
+    "modules": (500, "InternalServerError", "Call to add_lora method failed: ... 'modules_to_save ...'", "without"),
+    "dora": (
+        500,
+        "InternalServerError",
+        "Call to add_lora method failed: Worker failed with error 'vLLM does not yet support DoRA.'",
+        "merge it",
+    ),
+    "tensors": (500, "InternalServerError", "Call to add_lora method failed: ... 'no tensors'", "server's log"),
+    "off": (500, "InternalServerError", "... LoRA is not enabled. Use --enable-lora to enable LoRA.", "--enable-lora"),
+    "broken": (400, "BadRequestError", "LoRA adapter 'X' was found but could not be loaded.", "server's log"),
+}
+
+
+def call(seat: FaultySeat, act: Any) -> Any:
+    async def main() -> Any:
+        async with seat, SeatClient(seat.url) as client:
+            return await act(client)
+
+    return asyncio.run(main())
+
+
+def answering(status: int, document: object) -> Any:
+    async def answer(_request: Request, wire: Wire) -> None:
+        await wire.send(document, status)
+
+    return answer
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_every_refusal_to_load_is_explained(case: str) -> None:
+    status, kind, message, remedy = SAID[case]
+    seat = FaultySeat(routes={"/v1/load_lora_adapter": answering(status, error(message, kind, status))})
+    with pytest.raises(SeatError) as caught:
+        call(seat, lambda client: load(client, "x", "/a/b", ticks()))
+    assert remedy in caught.value.next_step
+    assert message[:40] in caught.value.message
+    assert caught.value.message.index("(") > 20, "the cause comes first"
+
+
+def test_a_server_without_runtime_loading_says_how_to_turn_it_on() -> None:
+    # Neither route is mounted: the router itself answers.
+    for act in (lambda client: load(client, "x", "/a", ticks()), lambda client: unload(client, "x", ticks())):
+        with pytest.raises(SeatError) as caught:
+            call(FaultySeat(), act)
+        assert "VLLM_ALLOW_RUNTIME_LORA_UPDATING=1" in caught.value.next_step
+
+
+def test_unloading_what_is_not_loaded_points_to_status() -> None:
+    said = error("The lora adapter 'nope' cannot be found.", "NotFoundError", 404)
+    with pytest.raises(SeatError) as caught:
+        call(
+            FaultySeat(routes={"/v1/unload_lora_adapter": answering(404, said)}),
+            lambda client: unload(client, "nope", ticks()),
+        )
+    assert "gates seat status" in caught.value.next_step
+
+
+def test_an_unknown_refusal_stays_as_it_was_said() -> None:
+    seat = FaultySeat(routes={"/v1/load_lora_adapter": answering(418, error("teapot", "X", 418))})
+    with pytest.raises(SeatError, match=r"418.*teapot"):
+        call(seat, lambda client: load(client, "x", "/a", ticks()))
+
+
+def test_loading_is_timed_and_sends_name_and_path() -> None:
+    said = b"Success: LoRA adapter 'x' added successfully."
+    seat = FaultySeat(routes={"/v1/load_lora_adapter": answering(200, said)})
+    done = call(seat, lambda client: load(client, "x", "/adapters/x", ticks()))
+    assert (done.said, round(done.seconds, 2)) == (said.decode(), 0.24)
+    assert seat.seen[-1].body == {"lora_name": "x", "lora_path": "/adapters/x"}
+
+
+@pytest.fixture
+def adapter(tmp_path: Path) -> Path:
+    folder = tmp_path / "lv-x"
+    folder.mkdir()
+    (folder / "adapter_model.safetensors").write_bytes(b"x")
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 16, "bias": "none"}), "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"r": 64}, "rank 64 is over --max-lora-rank 32"),
+        ({"r": None}, "r is None"),
+        ({"use_dora": True}, "DoRA"),
+        ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
+        ({"bias": "all"}, "bias is 'all'"),
+        ({"peft_type": "IA3"}, "peft_type is 'IA3'"),
+    ],
+)
+def test_what_vllm_refuses_is_known_before_the_call(adapter: Path, change: dict[str, Any], said: str) -> None:
+    assert check_adapter(adapter, max_rank=32) == []
+    config = adapter / "adapter_config.json"
+    config.write_text(json.dumps(json.loads(config.read_bytes()) | change), "utf-8")
+    (wrong,) = check_adapter(adapter, max_rank=32)
+    assert said in wrong
+    ended = gates("seat", "load", "x", adapter, "--max-lora-rank", 32, "--seat", "http://127.0.0.1:1/v1")
+    assert ended.returncode == 2
+    assert said in ended.stderr
+
+
+def test_an_adapter_without_weights_or_configuration_is_named(adapter: Path) -> None:
+    (adapter / "adapter_model.safetensors").unlink()
+    assert "no adapter_model.safetensors" in check_adapter(adapter)[0]
+    (adapter / "adapter_config.json").write_text("{", "utf-8")
+    with pytest.raises(UsageError, match="cannot be read"):
+        check_adapter(adapter)
+
+
+def service(*modules: str, mounts: tuple[tuple[str, str, bool], ...] = ()) -> Service:
+    return Service("seat", "vllm", {"lora-modules": list(modules)}, {}, (), mounts, True)
+
+
+def test_drift_in_either_direction(adapter: Path) -> None:
+    served = Served("1", ("base",), {"lv-x": "/adapters/lv-x", "lv-new": "/tmp/lv-new", "lv-moved": "/a"}, True)
+    listed = service(
+        "lv-x=/adapters/lv-x",
+        "lv-gone=/adapters/lv-gone",
+        "lv-moved=/b",
+        mounts=((str(adapter.parent), "/adapters", True),),
+    )
+    drift = {row.name: "; ".join(row.drift) for row in compare(served, listed, None)}
+    assert drift["lv-x"] == ""
+    assert "lv-new is loaded but not listed: gone at the next restart" in drift["lv-new"]
+    assert "lv-gone is listed but not served" in drift["lv-gone"]
+    assert "lv-gone is listed, not on disk: the server will not start" in drift["lv-gone"]
+    assert "lv-moved was loaded from /a, /b is listed: other bytes after the next restart" in drift["lv-moved"]
+
+
+def test_what_is_only_on_disk_is_shown_without_drift(adapter: Path) -> None:
+    (row,) = compare(Served("1", ("base",), {}, None), None, adapter.parent)
+    assert (row.name, row.served, row.drift) == ("lv-x", None, ())
+    assert row.on_disk == str(adapter)
+
+
+def test_an_adapter_that_shadows_the_base_is_drift() -> None:
+    (row,) = compare(Served("1", ("base",), {"base": "/a"}, None), None, None)
+    assert "base is the base's own name, too" in row.drift

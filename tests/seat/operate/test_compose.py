@@ -1,0 +1,218 @@
+"""The compose file: what is written passes its own lint, and each thing that will go wrong is found with its line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gates.errors import UsageError
+from gates.seat.operate.compose import SeatFile, render
+from gates.seat.operate.lint import lint
+from gates.seat.operate.service import read_service
+from tests.flow.conftest import gates
+
+SEAT = """\
+schema: gates.seat-file/1
+image: vllm/vllm-openai:v0.33.0
+port: 8027
+model: {home}/base
+served_name: voices-base
+adapters_folder: {home}/adapters
+adapters: {{lv-one: lv-one, lv-two: lv-two}}
+kv_cache_bytes: 2G
+gpu_memory_utilization: 0.11
+max_model_len: 8192
+max_lora_rank: 32
+api_key_env: VOICES_API_KEY
+labels: {{team: voices}}
+"""
+
+
+@pytest.fixture
+def seat_file(tmp_path: Path) -> Path:
+    for name, rank in (("lv-one", 8), ("lv-two", 32)):
+        folder = tmp_path / "adapters" / name
+        folder.mkdir(parents=True)
+        (folder / "adapter_config.json").write_text(json.dumps({"r": rank}), "utf-8")
+    path = tmp_path / "seat.yaml"
+    path.write_text(SEAT.format(home=tmp_path), "utf-8")
+    return path
+
+
+@pytest.fixture
+def written(seat_file: Path, tmp_path: Path) -> Path:
+    out = tmp_path / "compose.yaml"
+    assert gates("seat", "compose", seat_file, "--out", out).returncode == 0
+    return out
+
+
+def test_what_is_written_passes_its_own_lint_and_holds_no_key(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VOICES_API_KEY", "sk-planted-key-1234")
+    text = written.read_text("utf-8")
+    assert "sk-planted" not in text
+    ended = gates("seat", "compose", "--lint", written)
+    assert (ended.returncode, ended.stdout) == (0, "seat: nothing to complain of\n")
+    service = yaml.safe_load(text)["services"]["seat"]
+    command = service["command"]
+    assert command[command.index("--kv-cache-memory-bytes") + 1] == "2147483648"
+    assert command[command.index("--lora-modules") + 1 :] == ["lv-one=/adapters/lv-one", "lv-two=/adapters/lv-two"]
+    assert service["ports"] == ["127.0.0.1:8027:8027"]
+    assert all(volume.endswith(":ro") for volume in service["volumes"])
+    assert service["environment"]["VLLM_API_KEY"] == "${VOICES_API_KEY:?set VOICES_API_KEY}"
+    assert service["labels"] == {"team": "voices"}
+
+
+def test_an_existing_file_is_never_written_over(seat_file: Path, written: Path) -> None:
+    written.write_text("mine", "utf-8")
+    ended = gates("seat", "compose", seat_file, "--out", written)
+    assert ended.returncode == 2
+    assert written.read_text("utf-8") == "mine"
+
+
+def _flag(name: str, value: str | None) -> Any:
+    def change(service: dict[str, Any]) -> None:
+        place = service["command"].index(name)
+        service["command"][place : place + 2] = [] if value is None else [name, value]
+
+    return change
+
+
+def _set(**values: Any) -> Any:
+    def change(service: dict[str, Any]) -> None:
+        service.update(values)
+
+    return change
+
+
+def _module(item: str) -> Any:
+    return lambda service: service["command"].append(item)
+
+
+def _writable(service: dict[str, Any]) -> None:
+    service["volumes"][1] = service["volumes"][1].removesuffix(":ro")
+
+
+@pytest.mark.parametrize(
+    ("change", "rule", "line"),
+    [
+        (_flag("--kv-cache-memory-bytes", None), "KV not pinned", "--kv-cache-memory-bytes"),
+        (_flag("--gpu-memory-utilization", None), "memory fraction not set", "--gpu-memory-utilization"),
+        (_flag("--max-lora-rank", "16"), "rank above the maximum: lv-two has rank 32", "--max-lora-rank 32"),
+        (_flag("--max-lora-rank", None), "rank above the maximum: lv-two has rank 32, --max-lora-rank is 16", "32"),
+        (_flag("--max-cpu-loras", "1"), "adapters read again and again", "--max-cpu-loras 2"),
+        (_module("lv-one=/adapters/lv-two"), "name collision: two adapters are listed as lv-one", ""),
+        (_module("voices-base=/adapters/lv-two"), "name collision: adapter voices-base has the base's own", ""),
+        (_module('{"name": "voices-base", "path": "/adapters/lv-two"}'), "name collision: adapter voices-base", ""),
+        (_module("lv-x=/adapters/lv-x"), "adapter not on disk: lv-x", ""),
+        (_module("lv-x=/elsewhere/lv-x"), "adapter not mounted: lv-x", "/elsewhere/lv-x:ro"),
+        (_writable, "adapters not read-only", ":/adapters:ro"),
+        (_set(environment={}), "open API", "VLLM_API_KEY"),
+        (_set(environment=["VLLM_API_KEY=sk-secret"]), "key in the file", "${VOICES_API_KEY:?}"),
+        (_set(ports=["8027:8027"]), "open port", "127.0.0.1:8027:8027"),
+        (_set(ports=[{"published": 8027, "target": 8000}]), "open port", "127.0.0.1:8027:8000"),
+        (_set(healthcheck={"disable": True}), "no health check", "healthcheck"),
+        (_set(image="vllm/vllm-openai:latest"), "image without a version", "image:"),
+        (
+            _set(environment={"VLLM_API_KEY": "${K}", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": 1}),
+            "runtime loading is on",
+            "",
+        ),
+    ],
+)
+def test_each_trap_is_found_with_the_line_that_is_missing(written: Path, change: Any, rule: str, line: str) -> None:
+    document = yaml.safe_load(written.read_text("utf-8"))
+    change(document["services"]["seat"])
+    written.write_text(yaml.safe_dump(document), "utf-8")
+    before = written.read_bytes()
+    ended = gates("seat", "compose", "--lint", written)
+    assert ended.returncode == 1
+    assert rule in ended.stdout
+    assert line in ended.stdout
+    assert "sk-secret" not in ended.stdout
+    assert written.read_bytes() == before
+
+
+def test_adapters_that_are_only_loaded_are_named(written: Path) -> None:
+    (finding,) = lint(read_service(written), loaded=["lv-one", "lv-new"])
+    assert "lv-new is loaded but not listed: gone at the next restart" in str(finding)
+    assert "lv-new=/adapters/lv-new" in finding.write
+
+
+def test_a_command_in_one_string_is_read_alike(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        "services:\n  web: {image: nginx}\n  voices:\n    image: vllm/vllm-openai:v1\n"
+        "    command: >-\n      --model /m --enable-lora --lora-modules a=/x/a\n      'b=/x/b' --api-key=$KEY\n",
+        "utf-8",
+    )
+    service = read_service(path)
+    assert service.adapters == [("a", "/x/a"), ("b", "/x/b")]
+    assert service.flag("api-key") == "$KEY"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[", "not YAML"),
+        ("a: 1", "no services"),
+        ("services: {a: {image: nginx}}", "look like a seat: none"),
+        ("services: {a: {image: vllm}, b: {image: vllm}}", "look like a seat: a, b"),
+        ("services: !!python/object/apply:os.system ['true']", "not YAML"),
+        (f"services: {'[' * 3000}", "nested too deeply|not YAML"),
+    ],
+)
+def test_a_file_that_is_no_compose_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(UsageError, match=message):
+        read_service(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("served_name: voices-base", "served_name: lv-one", "has the base's own name"),
+        ("max_lora_rank: 32", "max_lora_rank: 20", "must be one of 1, 8, 16"),
+        ("kv_cache_bytes: 2G", "kv_cache_bytes: 1.5G", "takes no fraction"),
+        (":v0.33.0", "", "must name a version"),
+        ("port: 8027", "prot: 8027", "did you mean `port`"),
+    ],
+)
+def test_a_seat_file_with_mistakes_is_listed(seat_file: Path, old: str, new: str, message: str) -> None:
+    seat_file.write_text(seat_file.read_text("utf-8").replace(old, new), "utf-8")
+    ended = gates("seat", "compose", seat_file)
+    assert ended.returncode == 2
+    assert message in ended.stderr
+
+
+def test_a_label_cannot_leave_its_place(seat_file: Path) -> None:
+    seat_file.write_text(seat_file.read_text("utf-8").replace("team: voices", '"a: b": "c: {{d}} #e"'), "utf-8")
+    found = yaml.safe_load(gates("seat", "compose", seat_file).stdout)
+    assert found["services"]["seat"]["labels"] == {"a: b": "c: {{d}} #e"}
+
+
+def test_an_alias_names_its_key_and_its_target() -> None:
+    ended = gates("seat", "alias", "bronte=lv-bronte-475", "--seat", "http://seat:8027/v1", "--api-key-env", "SEAT_KEY")
+    assert yaml.safe_load(ended.stdout) == [
+        {
+            "model_name": "bronte",
+            "litellm_params": {
+                "model": "hosted_vllm/lv-bronte-475",
+                "api_base": "http://seat:8027/v1",
+                "api_key": "os.environ/SEAT_KEY",
+            },
+        }
+    ]
+    assert gates("seat", "alias", "bronte", "--seat", "http://seat:8027/v1").returncode == 2
+
+
+def test_every_seat_file_that_is_read_can_be_rendered(seat_file: Path) -> None:
+    document = yaml.safe_load(seat_file.read_text("utf-8"))
+    seat = SeatFile.model_validate(document | {"adapters": {}, "max_cpu_loras": 9})
+    command = yaml.safe_load(render(seat))["services"]["seat"]["command"]
+    assert "--lora-modules" not in command
+    assert command[command.index("--max-cpu-loras") + 1] == "9"
