@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import json
 import re
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
@@ -30,6 +32,7 @@ from gates.seat.faults import (
     fault_of_status,
     printable,
 )
+from gates.seat.streams import Timing, read_stream
 
 MAX_BYTES = 64 * 2**20
 """The largest answer that is read, in bytes."""
@@ -129,6 +132,38 @@ class SeatClient:
             raise BrokenContractError("the list of models is no list of model cards") from None
         return tuple(card.model_dump(mode="json") for card in cards)
 
+    async def timed(self, request: SeatRequest, clock: Callable[[], float]) -> Timing:
+        """Send one request as a stream and read only its clock and its count of tokens; `clock` tells seconds.
+
+        Raises FaultError, also for a stream that ends without a usage or without a single token.
+        """
+        body = {**request.body, "stream": True, "stream_options": {"include_usage": True}}
+        sending = self._http.stream(
+            "POST", f"{self.base_url}{_PATHS[request.endpoint]}", json=body, extensions={"gates.timed": True}
+        )
+        return await self._translated(self._read_timed(sending, clock))
+
+    async def _read_timed(
+        self, sending: AbstractAsyncContextManager[httpx2.Response], clock: Callable[[], float]
+    ) -> Timing:
+        begun = clock()
+        async with sending as response:
+            if response.status_code != httpx2.codes.OK:
+                await response.aread()
+                raise fault_of_status(response, secret=self._key)
+            return await read_stream(response.aiter_lines(), begun, clock)
+
+    async def document(self, path: str) -> JsonValue:
+        """The JSON document at `path` under the server's root, by GET. Raises FaultError."""
+        response = await self._root(path)
+        if response.status_code != httpx2.codes.OK:
+            raise fault_of_status(response, secret=self._key)
+        try:
+            document: JsonValue = json.loads(response.content)
+        except (ValueError, RecursionError):
+            raise BrokenContractError(f"{path} is not JSON") from None
+        return document
+
     async def manage(self, path: str, body: dict[str, JsonValue]) -> str:
         """Ask the seat to change what it serves, by POST to `path` under the API's address. Raises FaultError."""
         response = await self._translated(self._sdk.post(path, body=body, cast_to=httpx2.Response))
@@ -184,6 +219,8 @@ class SeatClient:
         encoding = response.headers.get("content-encoding", "identity")
         if encoding != "identity":  # asked for plainly: the bound and the key are looked for in the bytes themselves
             raise httpx2.DecodingError(f"the answer is encoded as {encoding}")
+        if response.request.extensions.get("gates.timed"):
+            return  # read as it comes, for its clock alone: nothing of its text is kept
         if self._key is not None:
             for name, value in response.headers.items():
                 response.headers[name] = value.replace(self._key, REDACTED)

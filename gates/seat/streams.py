@@ -1,0 +1,71 @@
+"""The clock of a streamed answer: when its first and last words came, and how many tokens it counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from gates.seat.faults import BrokenContractError, printable
+
+_DATA = "data:"
+_LONGEST = 1_000_000
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds from sending to the first and to the last words, and the completion tokens that the seat counted."""
+
+    first_s: float
+    last_s: float
+    tokens: int
+
+    @property
+    def decode(self) -> float:
+        """Tokens a second after the first one."""
+        return (self.tokens - 1) / max(1e-9, self.last_s - self.first_s)
+
+
+async def read_stream(lines: AsyncIterator[str], begun: float, clock: Callable[[], float]) -> Timing:
+    """The timing of server-sent events. Raises BrokenContractError for a stream that is none or breaks off."""
+    first = last = None
+    tokens = None
+    done = False
+    async for line in lines:
+        if not line.startswith(_DATA):
+            continue
+        data = line[len(_DATA) :].strip()
+        if data == "[DONE]":
+            done = True
+            break
+        event = _event(data)
+        if _brings_words(event):
+            last = clock() - begun
+            first = last if first is None else first
+        usage = event.get("usage")
+        if isinstance(usage, dict) and type(usage.get("completion_tokens")) is int:
+            tokens = usage["completion_tokens"]
+    if not done or first is None or last is None or tokens is None:
+        raise BrokenContractError("the stream ended before its last event, or without tokens and their count")
+    return Timing(first, last, tokens)
+
+
+def _event(data: str) -> dict[str, object]:
+    try:
+        event = json.loads(data) if len(data) <= _LONGEST else None
+    except (ValueError, RecursionError):
+        event = None
+    if not isinstance(event, dict):
+        raise BrokenContractError("an event of the stream is no JSON object")
+    if "error" in event:
+        raise BrokenContractError(f"the stream broke off: {printable(str(event['error']))}", retryable=True)
+    return event
+
+
+def _brings_words(event: dict[str, object]) -> bool:
+    choices = event.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, dict):
+        return False
+    delta = choice.get("delta")
+    return bool(choice.get("text") or (isinstance(delta, dict) and delta.get("content")))

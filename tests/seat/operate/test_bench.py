@@ -1,0 +1,141 @@
+"""What an adapter costs: the house's figures, the exact interval of a median, and the real measurement on a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gates.errors import SeatError
+from gates.report.bench import bench_svg
+from gates.seat.client import SeatClient
+from gates.seat.operate.bench import AGAIN, BASE, Bench, Plan, Sample, difference, measure, median_interval, summarise
+from tests.seat.faulty import FaultySeat, Request, Wire
+
+PLAN = Plan("base", ("lv-x",), rounds=30, tokens=4, streams=1, warm_ups=1, prompt="Go on.")
+
+
+def house(adapter: float = 108.2, again: float = 143.0) -> Bench:
+    """Thirty rounds around the house's medians, with a tenth of a percent of noise."""
+    noise = 1 + 0.001 * np.linspace(-1, 1, 30)
+    rng = np.random.default_rng(8)
+    speeds = {BASE: 143.0 * rng.permutation(noise), "lv-x": adapter * noise, AGAIN: again * rng.permutation(noise)}
+    samples = tuple(
+        Sample(round=turn, arm=arm, decode=float(values[turn]), first_s=0.1)
+        for arm, values in speeds.items()
+        for turn in range(30)
+    )
+    return Bench(signature=PLAN.signature, seat="s", version="v", arms=summarise(PLAN, samples), samples=samples)
+
+
+def test_the_house_figures_are_told_again() -> None:
+    base, adapter, again = house().arms
+    assert (round(base.decode, 1), round(adapter.decode, 1)) == (143.0, 108.2)
+    assert adapter.decode_change is not None
+    assert again.decode_change is not None
+    assert f"{adapter.decode_change.median:+.1%}" == "-24.3%"
+    assert adapter.decode_change.resolves
+    assert adapter.decode_change.floor == pytest.approx(0.001, abs=0.001)
+    assert not again.decode_change.resolves
+    assert base.decode_change is None
+
+
+def test_a_difference_inside_what_the_base_shows_against_itself_does_not_resolve() -> None:
+    base = np.full(30, 100.0)
+    again = np.tile([97.0, 103.0], 15)
+    assert not difference(np.full(30, 98.0), base, again).resolves
+    assert difference(np.full(30, 96.0), base, again).resolves
+    assert difference(np.full(30, 104.0), base, again).resolves
+
+
+def test_the_interval_of_a_median_is_the_tabled_one() -> None:
+    # Conover, table A3: for n = 30 the 95 % interval runs from the 10th to the 21st value; for n = 6 it is the range.
+    assert median_interval(np.arange(1.0, 31.0)) == (10.0, 21.0)
+    assert median_interval(np.arange(1.0, 7.0)) == (1.0, 6.0)
+
+
+@given(st.lists(st.floats(0.1, 1e6), min_size=6, max_size=80))
+def test_the_median_lies_in_its_interval(values: list[float]) -> None:
+    low, high = median_interval(np.array(values))
+    assert low <= np.median(values) <= high
+
+
+def words(count: int, **last: Any) -> Any:
+    async def stream(request: Request, wire: Wire) -> None:
+        events = [{"choices": [{"text": "a "}]}] * count
+        events.append({"choices": [], "usage": {"completion_tokens": count}})
+        body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + last.get("end", "data: [DONE]\n\n")
+        await wire.raw(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        await wire.raw(body.encode())
+        wire.writer.close()
+
+    return stream
+
+
+def run(seat: FaultySeat, plan: Plan) -> tuple[tuple[Sample, ...], FaultySeat]:
+    async def main() -> tuple[Sample, ...]:
+        ticks = itertools.count(step=0.25)
+        async with seat, SeatClient(seat.url, "sk-Very-Secret-77") as client:
+            return await measure(client, plan, lambda: next(ticks), lambda _done: None)
+
+    return asyncio.run(main()), seat
+
+
+def test_arms_are_interleaved_in_moving_order_after_a_warm_up_of_each() -> None:
+    plan = Plan("base", ("lv-x",), rounds=6, tokens=4, streams=1, warm_ups=1, prompt="Go on.")
+    samples, seat = run(FaultySeat(routes={"/v1/completions": words(4)}), plan)
+    asked = [request.body["model"] for request in seat.seen]
+    assert asked[:3] == ["base", "lv-x", "base"]
+    assert asked[3:12] == ["base", "lv-x", "base", "lv-x", "base", "base", "base", "base", "lv-x"]
+    assert len(samples) == 18
+    bodies = [request.body for request in seat.seen]
+    assert all(body["ignore_eos"] and body["stream"] and body["max_tokens"] == 4 for body in bodies)
+    assert len({body["prompt"] for body in bodies}) == len(bodies), "no answer may come from a cache"
+    # The clock moves on by a quarter of a second a look: the first words at 0.25, three more until 1.0.
+    assert {(round(sample.decode, 3), sample.first_s) for sample in samples} == {(4.0, 0.25)}
+
+
+def test_several_streams_are_summed() -> None:
+    plan = Plan("base", (), rounds=6, tokens=4, streams=3, warm_ups=0, prompt="Go on.")
+    samples, seat = run(FaultySeat(routes={"/v1/completions": words(4)}), plan)
+    assert len(samples) == 12
+    assert len(seat.seen) == 36
+    assert seat.most_active > 1
+
+
+@pytest.mark.parametrize(
+    ("handler", "message"),
+    [
+        (words(3), "3 tokens came, 4 were asked for"),
+        (words(4, end=""), "before its last event"),
+        (words(4, end='data: {"error": {"message": "boom"}}\n\n'), "boom"),
+        (words(4, end="data: [1]\n\n"), "no JSON object"),
+    ],
+)
+def test_a_stream_that_is_not_what_was_asked_ends_the_measurement(handler: Any, message: str) -> None:
+    with pytest.raises(SeatError, match=message):
+        run(FaultySeat(routes={"/v1/completions": handler}), PLAN)
+
+
+def test_a_refusal_is_told_in_the_seats_words() -> None:
+    with pytest.raises(SeatError, match="404"):
+        run(FaultySeat(models=("base",), routes={}), Plan("nope", (), 6, 4, 1, 1, "Go on."))
+
+
+def test_the_picture_holds_every_sample_and_escapes_names() -> None:
+    hostile = house().model_copy(update={"arms": tuple(
+        arm.model_copy(update={"arm": "<script>$x$" if arm.arm == "x" else arm.arm}) for arm in house().arms
+    )})  # fmt: skip
+    svg = bench_svg(hostile)
+    assert "<script" not in svg
+    root = ET.fromstring(svg)
+    dots = root.iter("{http://www.w3.org/2000/svg}use")
+    assert sum(1 for _ in dots) >= 90
+    assert svg == bench_svg(hostile)
