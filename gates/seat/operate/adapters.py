@@ -18,6 +18,9 @@ from gates.errors import SeatError, UsageError
 from gates.seat.client import SeatClient
 from gates.seat.faults import FaultError, printable
 
+INITS = frozenset({"gaussian", "eva", "orthogonal", "mica", "lora_ga"})
+"""Initialisations of LoRA weights that leave the base as it is."""
+
 LOAD, UNLOAD = "/load_lora_adapter", "/unload_lora_adapter"
 
 
@@ -146,6 +149,12 @@ def check_adapter(folder: Path, *, max_rank: int | None = None) -> list[str]:
         wrong.append("use_dora is set: vLLM does not serve DoRA")
     if config.get("modules_to_save"):
         wrong.append(f"modules_to_save is {config['modules_to_save']!r}: vLLM does not serve whole modules")
+    for unread in ("lora_bias", "alora_invocation_tokens", "layer_replication", "use_bdlora", "use_qalora"):
+        if config.get(unread):
+            wrong.append(f"{unread} is set: vLLM does not serve it")
+    init = config.get("init_lora_weights", True)
+    if isinstance(init, str) and init.lower() not in INITS:
+        wrong.append(f"init_lora_weights is {init!r}: such an adapter changed the base's weights; convert it first")
     if config.get("bias", "none") != "none":
         wrong.append(f"bias is {config['bias']!r}: vLLM does not serve trained biases")
     if not any((folder / name).is_file() for name in ("adapter_model.safetensors", "adapter_model.bin")):

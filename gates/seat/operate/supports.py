@@ -88,13 +88,11 @@ class Source:
             raise UsageError(f"{known[architecture][0]}.py declares no class {known[architecture][1]}")
         family = list(self._ancestors(start))
         attributes: dict[str, Place] = {}
-        experts = lora = None
+        lora = None
         for one in family:
             for statement in one.node.body:
                 for name in _assigned(statement):
                     attributes.setdefault(name, self._place(one, statement, ast.unparse(statement)))
-                if isinstance(statement, ast.FunctionDef) and statement.name == EXPERTS and experts is None:
-                    experts = self._place(one, statement, f"def {EXPERTS}")
             bases = [ast.unparse(base) for base in one.node.bases]
             if lora is None and any(base.split(".")[-1] == "SupportsLoRA" for base in bases):
                 lora = self._place(one, one.node, f"class {one.node.name}({', '.join(bases)})")
@@ -103,9 +101,22 @@ class Source:
             declared=self._place(start, start.node, f"class {start.node.name}"),
             lora=lora,
             attributes=attributes,
-            experts=experts,
+            experts=self._experts(family),
             unread=tuple(self._unread),
         )
+
+    def _experts(self, family: list[_Class]) -> Place | None:
+        """The expert mapping of a class of the family, or of another class in its module: often the inner model's."""
+        near = [_Class(family[0].module, node) for node in self._classes(family[0].module)]
+        for one in (*family, *near):
+            for statement in one.node.body:
+                if isinstance(statement, ast.FunctionDef) and statement.name == EXPERTS:
+                    return self._place(one, statement, f"class {one.node.name}: def {EXPERTS}")
+        return None
+
+    def _classes(self, module: str) -> list[ast.ClassDef]:
+        tree = self._tree(module)
+        return [node for node in tree.body if isinstance(node, ast.ClassDef)] if tree else []
 
     def _ancestors(self, start: _Class) -> Iterator[_Class]:
         """The class and its base classes in this folder of the source, each once, nearest first."""
@@ -137,9 +148,7 @@ class Source:
         return found
 
     def _class(self, module: str, name: str) -> _Class | None:
-        tree = self._tree(module)
-        nodes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name] if tree else []
-        return _Class(module, nodes[0]) if nodes else None
+        return next((_Class(module, node) for node in self._classes(module) if node.name == name), None)
 
     def _tree(self, module: str) -> ast.Module | None:
         if module not in self._trees:

@@ -125,6 +125,8 @@ def adapter(tmp_path: Path) -> Path:
         ({"use_dora": True}, "DoRA"),
         ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
         ({"bias": "all"}, "bias is 'all'"),
+        ({"lora_bias": True}, "lora_bias is set"),
+        ({"init_lora_weights": "pissa"}, "init_lora_weights is 'pissa'"),
         ({"peft_type": "IA3"}, "peft_type is 'IA3'"),
     ],
 )
