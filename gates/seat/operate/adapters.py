@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,26 +137,32 @@ def check_adapter(folder: Path, *, max_rank: int | None = None) -> list[str]:
         ) from None
     if not isinstance(config, dict):
         raise UsageError(f"{path}: not a JSON object", next_step="name the folder of a PEFT adapter")
-    rank = config.get("r")
-    wrong: list[str] = []
-    if config.get("peft_type", "LORA") != "LORA":
-        wrong.append(f"peft_type is {config.get('peft_type')!r}: vLLM serves LORA")
-    if not isinstance(rank, int) or isinstance(rank, bool) or rank < 1:
-        wrong.append(f"r is {rank!r}, not a rank")
-    elif max_rank is not None and rank > max_rank:
-        wrong.append(f"rank {rank} is over --max-lora-rank {max_rank}")
-    if config.get("use_dora"):
-        wrong.append("use_dora is set: vLLM does not serve DoRA")
-    if config.get("modules_to_save"):
-        wrong.append(f"modules_to_save is {config['modules_to_save']!r}: vLLM does not serve whole modules")
-    for unread in ("lora_bias", "alora_invocation_tokens", "layer_replication", "use_bdlora", "use_qalora"):
-        if config.get(unread):
-            wrong.append(f"{unread} is set: vLLM does not serve it")
-    init = config.get("init_lora_weights", True)
-    if isinstance(init, str) and init.lower() not in INITS:
-        wrong.append(f"init_lora_weights is {init!r}: such an adapter changed the base's weights; convert it first")
-    if config.get("bias", "none") != "none":
-        wrong.append(f"bias is {config['bias']!r}: vLLM does not serve trained biases")
+    wrong = [*_wrong_rank(config.get("r"), max_rank), *_wrong_kind(config)]
     if not any((folder / name).is_file() for name in ("adapter_model.safetensors", "adapter_model.bin")):
         wrong.append("there is no adapter_model.safetensors")
     return [printable(f"{path}: {sentence}") for sentence in wrong]
+
+
+def _wrong_rank(rank: object, max_rank: int | None) -> Iterator[str]:
+    if not isinstance(rank, int) or isinstance(rank, bool) or rank < 1:
+        yield f"r is {rank!r}, not a rank"
+    elif max_rank is not None and rank > max_rank:
+        yield f"rank {rank} is over --max-lora-rank {max_rank}"
+
+
+def _wrong_kind(config: dict[str, object]) -> Iterator[str]:
+    """What makes an adapter more than a plain LoRA, as vLLM's peft_helper refuses it."""
+    if config.get("peft_type", "LORA") != "LORA":
+        yield f"peft_type is {config.get('peft_type')!r}: vLLM serves LORA"
+    if config.get("use_dora"):
+        yield "use_dora is set: vLLM does not serve DoRA"
+    if config.get("modules_to_save"):
+        yield f"modules_to_save is {config['modules_to_save']!r}: vLLM does not serve whole modules"
+    for unread in ("lora_bias", "alora_invocation_tokens", "layer_replication", "use_bdlora", "use_qalora"):
+        if config.get(unread):
+            yield f"{unread} is set: vLLM does not serve it"
+    init = config.get("init_lora_weights", True)
+    if isinstance(init, str) and init.lower() not in INITS:
+        yield f"init_lora_weights is {init!r}: such an adapter changed the base's weights; convert it first"
+    if config.get("bias", "none") != "none":
+        yield f"bias is {config['bias']!r}: vLLM does not serve trained biases"
