@@ -11,7 +11,7 @@ import click
 from gates import flow
 from gates.cli.output import print_json, say, tell
 from gates.cli.power import print_noise
-from gates.cli.show import as_json, console, gate_file, interactive, progress
+from gates.cli.show import as_json, console, gate_file, interactive, progress, signing_key
 from gates.corpora.manifest import Manifest
 from gates.errors import ExitCode, UsageError
 from gates.judge.verdict import Verdict
@@ -41,10 +41,11 @@ def check(gate: Path, json_wanted: bool) -> int:
 @gate_file
 @click.option("--yes", is_flag=True, help="Seal without asking.")
 @click.option("--by", help="Who seals; your user name by default.")
+@signing_key
 @as_json
-def seal(gate: Path, yes: bool, by: str | None, json_wanted: bool) -> int:
+def seal(gate: Path, yes: bool, by: str | None, key: Path | None, json_wanted: bool) -> int:
     """Pre-register GATE: check it, bind everything it rests on, and enter it in the ledger before any generation."""
-    world = flow.this_world(say, by=by)
+    world = flow.this_world(say, by=by, key=key)
     found = flow.check(gate, world)
     if found.missing:
         raise UsageError("\n".join([f"{gate}: the gate cannot be sealed yet:", *found.missing]))
@@ -67,8 +68,9 @@ def seal(gate: Path, yes: bool, by: str | None, json_wanted: bool) -> int:
 @click.option("--again", is_flag=True, help="Start another attempt of a finished gate; the ledger counts it.")
 @click.option("--candidate", help="End with this candidate's exit code instead of the worst one's.")
 @click.option("--by", help="Who runs it; your user name by default.")
+@signing_key
 @as_json
-def run(gate: Path, again: bool, candidate: str | None, by: str | None, json_wanted: bool) -> int:
+def run(gate: Path, again: bool, candidate: str | None, by: str | None, key: Path | None, json_wanted: bool) -> int:
     """Run the sealed GATE and print its verdict; an interrupted run continues, a finished one is shown."""
     # Before generation, not after it: a mistyped name must not cost a run.
     known = load_gate(gate).arms.candidates
@@ -77,7 +79,7 @@ def run(gate: Path, again: bool, candidate: str | None, by: str | None, json_wan
             f"--candidate {candidate!r}: the gate has no such candidate", next_step=f"choose one of: {', '.join(known)}"
         )
     with progress() as watch:
-        finished = flow.run(gate, flow.this_world(say, watch, by), again=again)
+        finished = flow.run(gate, flow.this_world(say, watch, by, key), again=again)
     verdict = finished.verdict
     if json_wanted:
         print_json({**verdict.as_json(), "run": str(finished.folder), "attempts": finished.attempts})

@@ -23,6 +23,13 @@ PLAIN_EVERY_S = 15.0
 as_json: Callable[[F], F] = click.option(
     "--json", "json_wanted", is_flag=True, help="Print one JSON document on stdout and nothing else there."
 )
+signing_key: Callable[[F], F] = click.option(
+    "--key",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    envvar="GATES_SIGNING_KEY",
+    show_envvar=True,
+    help="Sign what is entered in the ledger with this SSH key: a private key, or a public one that your agent holds.",
+)
 gate_file: Callable[[F], F] = click.argument("gate", type=click.Path(path_type=Path))
 
 

@@ -36,18 +36,25 @@ class World:
     chance: np.random.Generator = field(default_factory=np.random.default_rng)
     say: Callable[[str], None] = lambda _sentence: None
     watch: Callable[[Progress], None] = _nobody_watches
+    key: Path | None = None
 
     def stamp(self) -> Stamp:
-        """Now and by whom."""
-        return Stamp(self.now().isoformat(timespec="seconds"), self.by)
+        """Now, by whom, and signed with which key."""
+        return Stamp(self.now().isoformat(timespec="seconds"), self.by, self.key)
 
 
 def this_world(
-    say: Callable[[str], None], watch: Callable[[Progress], None] = _nobody_watches, by: str | None = None
+    say: Callable[[str], None],
+    watch: Callable[[Progress], None] = _nobody_watches,
+    by: str | None = None,
+    key: Path | None = None,
 ) -> World:
-    """The world of a command: cache and keys from the environment, the user's name unless `by` gives another."""
+    """The world of a command: cache and keys from the environment, the user's name unless `by` gives another.
+
+    `key` is the SSH key file that signs every record, if any does.
+    """
     name = _clean(by or "") or _clean(_user()) or "unknown"
-    return World(cache=cache_dir(os.environ), by=name, environ=os.environ, say=say, watch=watch)
+    return World(cache=cache_dir(os.environ), by=name, environ=os.environ, say=say, watch=watch, key=key)
 
 
 def _clean(name: str) -> str:

@@ -16,7 +16,8 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from gates.errors import RecordError, TamperedError
-from gates.record.files import append_line, cut_torn_line, locked, replace
+from gates.record.files import append_line, cut_torn_line, locked, replace, write_once
+from gates.record.signing import public_key, sign, signature_path
 from gates.records import Record, Sha256, canonical, sha256
 
 Kind = Literal["seal", "run", "session", "spoiled", "verdict"]
@@ -49,19 +50,26 @@ class Stored:
     sha256: str
     entry: Entry
 
+    @property
+    def line(self) -> bytes:
+        """The line as it stands in the ledger: what its hash and its signature are over."""
+        return canonical(self.entry.as_json())
+
 
 @dataclass(frozen=True)
 class Stamp:
-    """When and by whom something is written into the ledger."""
+    """When and by whom something is written into the ledger, and the SSH key that signs it, if any does."""
 
     at: str
     by: str
+    key: Path | None = None
 
 
 class Ledger:
     """The ledger of the workspace folder `prereg`."""
 
     def __init__(self, prereg: Path) -> None:
+        self.prereg = prereg
         self.path = prereg / "ledger.jsonl"
         self.head_path = prereg / "ledger.head"
         self._lock = prereg / ".ledger.lock"
@@ -78,13 +86,21 @@ class Ledger:
         return heads(self.entries())
 
     def append(self, kind: Kind, gate: str, body: dict[str, JsonValue], stamp: Stamp) -> Stored:
-        """Append a record after all current heads, under a lock, on the disk before returning."""
+        """Append a record after all current heads, under a lock, on the disk before returning.
+
+        Signed when the stamp has a key. Raises UsageError when that key cannot sign.
+        """
+        if stamp.key is not None:
+            body = {**body, "signing_key": public_key(stamp.key)}
         with locked(self._lock, wait=True, busy="the ledger is being written"):
             stored = self.entries()
             cut_torn_line(self.path)
             entry = Entry(previous=heads(stored), kind=kind, at=stamp.at, by=stamp.by, gate=gate, body=body)
             line = canonical(entry.as_json())
             new = Stored(sha256(line), entry)
+            if stamp.key is not None:
+                # Before the line: a record that names a key is never without its signature, whenever a writer dies.
+                write_once(signature_path(self.prereg, new.sha256), sign(line, stamp.key))
             append_line(self.path, line)
             replace(
                 self.head_path, canonical(Head(head=heads((*stored, new)), records=len(stored) + 1).as_json()) + b"\n"
