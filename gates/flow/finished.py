@@ -9,18 +9,30 @@ from gates.errors import RecordError
 from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements
 from gates.record.body import said
-from gates.record.ledger import Ledger
-from gates.record.seal import Seal, read_seal
+from gates.record.ledger import Ledger, Stored
+from gates.record.seal import Seal, SealOnDisk, read_seal
 from gates.record.store import RunStore, finished_files, runs
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A finished run: its seal, its measurements and its first verdict."""
+    """A finished run: its workspace, seal, folder, measurements, first verdict, and the ledger record of that.
 
-    seal: Seal
+    `attempts` counts the runs that this gate has had.
+    """
+
+    workspace: Path
+    sealed: SealOnDisk
+    store: RunStore
     measurements: Measurements
     verdict: Verdict
+    ended: Stored
+    attempts: int
+
+    @property
+    def seal(self) -> Seal:
+        """The seal's record."""
+        return self.sealed.seal
 
 
 def read_run(folder: Path) -> FinishedRun:
@@ -29,23 +41,29 @@ def read_run(folder: Path) -> FinishedRun:
     Raises RecordError where no finished run is, TamperedError where a file is not what the ledger says.
     """
     home = folder.resolve()
-    reports, prereg = home.parent.parent, home.parent.parent.parent / "prereg"
-    gate, number = home.parent.name, home.name
+    reports, workspace = home.parent.parent, home.parent.parent.parent
+    prereg, gate, number = workspace / "prereg", home.parent.name, home.name
     ledger = Ledger(prereg)
-    known = {f"{said(started, 'run', int):03d}": (started, verdict) for started, verdict in runs(ledger, gate)}
-    started, verdict = known.get(number, (None, None))
-    if started is None or verdict is None:
-        state = "is not finished" if started else f"is no run that {ledger.path} knows"
+    known = {f"{said(started, 'run', int):03d}": (started, ended) for started, ended in runs(ledger, gate)}
+    started, ended = known.get(number, (None, None))
+    if started is None or ended is None or ended.entry.kind != "verdict":
+        state = f"is no run that {ledger.path} knows" if started is None else "is not finished"
         raise RecordError(
-            f"{folder}: this {state}", next_step="name the folder of a finished run, such as reports/GATE/001"
+            f"{folder}: this {'is spoiled: it can never be judged' if ended else state}",
+            next_step="name the folder of a finished run, such as reports/GATE/001",
         )
-    files = finished_files(RunStore(reports, gate, int(number)), verdict)
+    store = RunStore(reports, gate, int(number))
+    files = finished_files(store, ended)
     seal = said(started, "seal", str)
     file = next(
         said(s, "file", str) for s in ledger.entries() if s.entry.kind == "seal" and said(s, "seal", str) == seal
     )
     return FinishedRun(
-        seal=read_seal(prereg, seal, file).seal,
+        workspace=workspace,
+        sealed=read_seal(prereg, seal, file),
+        store=store,
         measurements=Measurements.parse(files["measurements.json"], where=str(home / "measurements.json")),
         verdict=Verdict.parse(files["verdict.json"], where=str(home / "verdict.json")),
+        ended=ended,
+        attempts=len(known),
     )
