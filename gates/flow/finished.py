@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gates.errors import RecordError
+from gates.flow.binding import bind
+from gates.flow.inputs import Findings, Inputs, examine
 from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
-from gates.record.seal import Seal, SealOnDisk, read_seal
+from gates.record.seal import Seal, SealOnDisk, differences, read_seal
 from gates.record.store import RunStore, finished_files, runs
 
 
@@ -67,3 +69,16 @@ def read_run(folder: Path) -> FinishedRun:
         ended=ended,
         attempts=len(known),
     )
+
+
+def sealed_inputs(workspace: Path, cache: Path, sealed: SealOnDisk) -> Inputs | str:
+    """The sealed gate's inputs as they are now, or the reason why they are not the sealed ones."""
+    findings = Findings()
+    gate = sealed.seal.gate
+    inputs = examine(workspace / sealed.seal.gate_file, cache, gate, findings)
+    if inputs is None:
+        return "not derived again: " + "; ".join(sentence.replace("\n", " ") for sentence in findings.missing)
+    then, now = sealed.seal.binding.as_json(), bind(inputs, sealed.seal.binding.seat, {}).as_json()
+    parts = ("texts", "prompts", "frame", "signatures")
+    changed = differences({part: then[part] for part in parts}, {part: now[part] for part in parts})
+    return f"not derived again, its inputs have changed: {'; '.join(changed)}" if changed else inputs

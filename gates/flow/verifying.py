@@ -16,16 +16,15 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from gates.errors import ExitCode, GatesError, TamperedError
-from gates.flow.binding import bind
+from gates.flow.finished import sealed_inputs
 from gates.flow.generating import check_recorded
-from gates.flow.inputs import Findings, Inputs, examine
 from gates.flow.measuring import measure
 from gates.judge.verdict import Verdict, judge
 from gates.measure.figures import Measurements
 from gates.record.anchor import committed_breaks
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
-from gates.record.seal import SealOnDisk, differences, read_seal
+from gates.record.seal import SealOnDisk, read_seal
 from gates.record.store import RunStore, finished_files, runs
 from gates.records import Record, canonical
 from gates.report.markdown import markdown
@@ -134,7 +133,7 @@ def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, not
     report = store.folder / "report.md"
     if not report.is_file() or report.read_text("utf-8") != _report(sealed, store, measurements, verdict):
         notes.breaks.append(f"{report}: not the report of these measurements and this verdict")
-    inputs = _inputs(workspace, cache, sealed)
+    inputs = sealed_inputs(workspace, cache, sealed)
     if isinstance(inputs, str):
         notes.not_derived.append(f"{store.folder / 'measurements.json'}: {inputs}")
         return
@@ -145,19 +144,6 @@ def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, not
 
 def _report(sealed: SealOnDisk, store: RunStore, measurements: Measurements, verdict: Verdict) -> str:
     return markdown(sealed, store.number, measurements, verdict, deviations=store.deviations())
-
-
-def _inputs(workspace: Path, cache: Path, sealed: SealOnDisk) -> Inputs | str:
-    """The sealed gate's inputs as they are now, or the reason why they are not the sealed ones."""
-    findings = Findings()
-    gate = sealed.seal.gate
-    inputs = examine(workspace / sealed.seal.gate_file, cache, gate, findings)
-    if inputs is None:
-        return "not derived again: " + "; ".join(sentence.replace("\n", " ") for sentence in findings.missing)
-    then, now = sealed.seal.binding.as_json(), bind(inputs, sealed.seal.binding.seat, {}).as_json()
-    parts = ("texts", "prompts", "frame", "signatures")
-    changed = differences({part: then[part] for part in parts}, {part: now[part] for part in parts})
-    return f"not derived again, its inputs have changed: {'; '.join(changed)}" if changed else inputs
 
 
 def _same(path: Path, stored: JsonValue, derived: JsonValue) -> None:
