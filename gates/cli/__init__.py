@@ -36,6 +36,7 @@ INTERNAL = 70
         "overlap": "gates.cli.overlap:overlap",
         "seat": "gates.cli.seat:seat",
         "verify": "gates.cli.verify:verify",
+        "ledger": "gates.cli.ledger:ledger",
         "demo": "gates.cli.demo:demo",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

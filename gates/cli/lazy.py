@@ -21,6 +21,7 @@ _SHORT = {
     "overlap": "Find which texts repeat a source word for word, and where.",
     "seat": "Operate a seat: serve the embedded one, say what fits and what is supported.",
     "verify": "Derive a record again: ledger, seals, measurements, verdicts, reports.",
+    "ledger": "List the ledger's records and its head; join the ledgers of two git branches.",
     "demo": "Run the demonstration gate on a real language model with two adapters.",
 }
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from gates.record.git import shown
 from gates.records import sha256
 
 _ALONE = "the head file alone: it cannot catch somebody who rebuilt ledger and head together"
@@ -16,23 +16,10 @@ def committed_breaks(workspace: Path, ledger: Path, known: Sequence[str]) -> tup
 
     Git's last commit of the ledger is the anchor where there is one; it cannot catch a rewritten history.
     """
-    committed = _committed(workspace, ledger)
+    committed = shown(workspace, "HEAD", ledger)
     if committed is None:
         return f"{_ALONE}; commit prereg/ for a stronger one", []
-    lost = [name for line in committed.splitlines() if (name := sha256(line)) not in set(known)]
+    held = set(known)
+    lost = [name for line in committed.splitlines() if (name := sha256(line)) not in held]
     breaks = [f"{ledger}: record {name} is in the last commit and no longer in the ledger" for name in lost]
     return "the head file and git's last commit: they cannot catch a rewritten git history", breaks
-
-
-def _committed(workspace: Path, ledger: Path) -> bytes | None:
-    where = ledger.resolve().relative_to(workspace.resolve()).as_posix()
-    try:
-        shown = subprocess.run(  # noqa: S603 - fixed words, no shell; the path is ours
-            ["git", "-C", str(workspace), "show", f"HEAD:./{where}"],  # noqa: S607 - the user's own git
-            capture_output=True,
-            check=False,
-            timeout=30,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return shown.stdout if shown.returncode == 0 else None

@@ -1,59 +1,25 @@
 """The ledger: the append-only, hash-chained list of every seal, run and verdict of a workspace.
 
-One canonical JSON line a record. The hash of a record is the SHA-256 of its line as stored; `previous` names the
-hashes of all records that had no successor when it was written, so that two branches can be joined without rewriting
-either. A head file beside the ledger catches a cut tail. What the chain cannot catch alone: a writer who rebuilds
-ledger and head together; commit both, so that others hold the head.
+One canonical JSON line a record, written under a lock and on the disk before anybody relies on it; `gates.record.chain`
+says what holds the lines together. A head file beside the ledger catches a cut tail. What the chain cannot catch
+alone: a writer who rebuilds ledger and head together; commit both, so that others hold the head.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
-from gates.errors import RecordError, TamperedError
+from gates.record.chain import Entry, Head, Kind, Source, Stored, head_bytes, heads, read, stored
 from gates.record.files import append_line, cut_torn_line, locked, replace, write_once
 from gates.record.signing import public_key, sign, signature_path
-from gates.records import Record, Sha256, canonical, sha256
+from gates.records import Sha256
 
-Kind = Literal["seal", "run", "session", "spoiled", "verdict"]
-
-
-class Entry(Record):
-    """One line of the ledger: what happened, when (UTC), by whom, to which gate; `body` depends on `kind`."""
-
-    schema_: Literal["gates.ledger/1"] = Field(default="gates.ledger/1", alias="schema")
-    previous: tuple[Sha256, ...]
-    kind: Kind
-    at: str
-    by: str
-    gate: str
-    body: dict[str, JsonValue]
-
-
-class Head(Record):
-    """Where the ledger ended when it was last written."""
-
-    schema_: Literal["gates.ledger.head/1"] = Field(default="gates.ledger.head/1", alias="schema")
-    head: tuple[Sha256, ...]
-    records: int
-
-
-@dataclass(frozen=True)
-class Stored:
-    """An entry and the hash of its line."""
-
-    sha256: str
-    entry: Entry
-
-    @property
-    def line(self) -> bytes:
-        """The line as it stands in the ledger: what its hash and its signature are over."""
-        return canonical(self.entry.as_json())
+__all__ = ["Entry", "Kind", "Ledger", "Stamp", "Stored", "heads"]
 
 
 @dataclass(frozen=True)
@@ -74,90 +40,50 @@ class Ledger:
         self.head_path = prereg / "ledger.head"
         self._lock = prereg / ".ledger.lock"
 
+    def source(self) -> Source:
+        """The bytes of ledger and head as they lie on the disk."""
+        lines, head = (path.read_bytes() if path.exists() else b"" for path in (self.path, self.head_path))
+        return Source(lines, head, str(self.path), str(self.head_path))
+
     def entries(self) -> tuple[Stored, ...]:
         """Every record in file order, the chain checked. Raises TamperedError naming file, line and break."""
-        lines = self.path.read_bytes().split(b"\n") if self.path.exists() else [b""]
-        stored = tuple(self._checked(lines[:-1]))
-        self._check_head(stored, torn=bool(lines[-1]))
-        return stored
+        return read(self.source())
 
     def heads(self) -> tuple[Sha256, ...]:
-        """Hashes of the records that no later record follows."""
+        """Hashes of the records that no later record follows: one, or none in an empty ledger."""
         return heads(self.entries())
 
     def append(self, kind: Kind, gate: str, body: dict[str, JsonValue], stamp: Stamp) -> Stored:
-        """Append a record after all current heads, under a lock, on the disk before returning.
+        """Append a record after the ledger's end, under a lock, on the disk before returning.
 
         Signed when the stamp has a key. Raises UsageError when that key cannot sign.
         """
-        if stamp.key is not None:
-            body = {**body, "signing_key": public_key(stamp.key)}
-        with locked(self._lock, wait=True, busy="the ledger is being written"):
-            stored = self.entries()
+        with self.writing():
+            known = self.entries()
             cut_torn_line(self.path)
-            entry = Entry(previous=heads(stored), kind=kind, at=stamp.at, by=stamp.by, gate=gate, body=body)
-            line = canonical(entry.as_json())
-            new = Stored(sha256(line), entry)
-            if stamp.key is not None:
-                # Before the line: a record that names a key is never without its signature, whenever a writer dies.
-                write_once(signature_path(self.prereg, new.sha256), sign(line, stamp.key))
-            append_line(self.path, line)
-            replace(
-                self.head_path, canonical(Head(head=heads((*stored, new)), records=len(stored) + 1).as_json()) + b"\n"
-            )
+            entry = Entry(previous=heads(known), kind=kind, at=stamp.at, by=stamp.by, gate=gate, body=body)
+            new = self.signed(entry, stamp)
+            append_line(self.path, new.line)
+            self._point((*known, new))
             return new
 
-    def _checked(self, lines: list[bytes]) -> list[Stored]:
-        stored: list[Stored] = []
-        known: set[str] = set()
-        for number, line in enumerate(lines, start=1):
-            place = f"{self.path}:{number}"
-            try:
-                straight = canonical(json.loads(line)) == line
-            except (ValueError, RecursionError):
-                straight = False
-            if not straight:
-                raise self._broken(f"{place}: the line is not the canonical JSON it was written as")
-            name = sha256(line)
-            try:
-                entry = Entry.parse(line, where=place)
-            except RecordError:
-                if not any(name.encode() in other for other in (*lines, self._head_bytes())):
-                    raise self._broken(f"{place}: the record was changed: nothing else knows its hash") from None
-                raise
-            if name in known:
-                raise self._broken(f"{place}: the record stands in the ledger twice")
-            if bool(entry.previous) == (number == 1) or not known.issuperset(entry.previous):
-                raise self._broken(f"{place}: it does not follow the records before it; one was removed or changed")
-            known.add(name)
-            stored.append(Stored(name, entry))
-        return stored
+    def writing(self) -> AbstractContextManager[None]:
+        """Hold the ledger against other writers."""
+        return locked(self._lock, wait=True, busy="the ledger is being written")
 
-    def _check_head(self, stored: tuple[Stored, ...], *, torn: bool) -> None:
-        data = self._head_bytes()
-        if not data:
-            # A writer killed between the first line and its head leaves one record and no head.
-            if len(stored) > 1:
-                raise self._broken(f"{self.head_path} is missing")
-            return
-        head = Head.parse(data, where=str(self.head_path))
-        # A writer killed after its line and before the head leaves a ledger that is ahead of its head: no break.
-        if len(stored) < head.records or heads(stored[: head.records]) != head.head:
-            cut = " (its last line is unfinished)" if torn else ""
-            raise self._broken(
-                f"{self.head_path} knows {head.records} records and another end than {self.path}, "
-                f"which holds {len(stored)}{cut}"
-            )
+    def signed(self, entry: Entry, stamp: Stamp) -> Stored:
+        """An entry as it is to be stored, and its signature on the disk when the stamp has a key."""
+        if stamp.key is None:
+            return stored(entry)
+        new = stored(entry.model_copy(update={"body": {**entry.body, "signing_key": public_key(stamp.key)}}))
+        # Before the line: a record that names a key is never without its signature, whenever a writer dies.
+        write_once(signature_path(self.prereg, new.sha256), sign(new.line, stamp.key))
+        return new
 
-    def _head_bytes(self) -> bytes:
-        return self.head_path.read_bytes() if self.head_path.exists() else b""
+    def rewrite(self, records: Sequence[Stored]) -> None:
+        """Put joined lines in place of those of one branch, in one step. The caller is `writing`."""
+        replace(self.path, b"".join(record.line + b"\n" for record in records))
+        self._point(records)
 
-    @staticmethod
-    def _broken(message: str) -> TamperedError:
-        return TamperedError(message, next_step="compare prereg/ with the last commit and restore what was changed")
-
-
-def heads(stored: tuple[Stored, ...]) -> tuple[str, ...]:
-    """Hashes of the records that no later record names as previous, sorted."""
-    followed = {name for record in stored for name in record.entry.previous}
-    return tuple(sorted(record.sha256 for record in stored if record.sha256 not in followed))
+    def _point(self, records: Sequence[Stored]) -> None:
+        replace(self.head_path, head_bytes(Head(head=heads(records), records=len(records))))

@@ -123,3 +123,44 @@ def test_counts_must_be_equal_and_figures_within_the_tolerance() -> None:
     assert unlike({"a": 0.5}, {"a": 0.5001}) == ["a: stored 0.5, derived 0.5001"]
     assert unlike({"a": True}, {"a": 1.0}) == ["a: stored True, derived 1.0"]
     assert unlike({"a": [1]}, {"a": [1, 2]}) == ["a: stored [1], derived [1, 2]"]
+
+
+def test_a_run_that_a_merge_has_moved_is_derived_again_in_its_new_place(copy: Path) -> None:
+    """The finished run stands on one branch, another run 001 of the same seal on the other."""
+
+    def git(*words: str, check: bool = True) -> None:
+        subprocess.run(["git", "-C", str(copy), "-c", "user.name=t", "-c", "user.email=t@t", *words], check=check)
+
+    prereg, reports = copy / "prereg", copy / "reports"
+    done = {path: path.read_bytes() for path in (prereg / "ledger.jsonl", prereg / "ledger.head")}
+    sealed = Ledger(prereg).entries()[0].entry
+    reports.rename(copy / "kept")
+    for path in done:
+        path.unlink()
+    Ledger(prereg).append(sealed.kind, sealed.gate, dict(sealed.body), Stamp(sealed.at, sealed.by))
+    assert done[prereg / "ledger.jsonl"].startswith((prereg / "ledger.jsonl").read_bytes())
+    git("init", "-q", "-b", "main")
+    git("add", "prereg")
+    git("commit", "-qm", "sealed")
+    git("checkout", "-qb", "other")
+    for path, data in done.items():
+        path.write_bytes(data)
+    (copy / "kept").rename(reports)
+    git("add", "prereg", "reports")
+    git("commit", "-qm", "run there")
+    git("checkout", "-q", "main")
+    Ledger(prereg).append("run", "small", {"run": 1, "seal": sealed.body["seal"]}, Stamp("2000-01-01", "b"))
+    git("add", "prereg")
+    git("commit", "-qm", "run here")
+    git("merge", "other", check=False)
+
+    merged = gates("ledger", "merge", "--workspace", copy)
+    assert merged.returncode == 0, merged.stderr
+    assert "small run 001 of the other branch is now run 002" in merged.stdout
+    status, found = verified(copy)
+    assert found["breaks"] == []
+    assert found["not_derived"] == ["run 1 of small is not finished"]
+    assert (status, found["runs"], found["records"]) == (3, 2, 7)
+    path = reports / "small" / "002" / "verdict.json"
+    path.write_bytes(path.read_bytes().replace(b'"PASS"', b'"FAIL"', 1))
+    assert verified(copy)[0] == 5

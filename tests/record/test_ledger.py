@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from gates.errors import RecordError, TamperedError
-from gates.record.ledger import Ledger, Stamp, heads
+from gates.record.chain import Entry, heads, stored
+from gates.record.files import append_line
+from gates.record.ledger import Ledger, Stamp
 from gates.records import canonical, sha256
 
 STAMP = Stamp("2026-01-01T00:00:00+00:00", "somebody")
@@ -99,21 +101,44 @@ def test_a_ledger_ahead_of_its_head_is_what_a_killed_writer_leaves(tmp_path: Pat
     assert len(ledger.entries()) == 3
 
 
-def test_two_branches_can_be_joined_by_the_next_record(tmp_path: Path) -> None:
-    ledger = fill(tmp_path / "a", 1)
-    (tmp_path / "b").mkdir()
-    other = Ledger(tmp_path / "b")
-    other.path.write_bytes(ledger.path.read_bytes())
-    other.head_path.write_bytes(ledger.head_path.read_bytes())
-    ledger.append("run", "demo", {"run": 10}, STAMP)
-    other.append("run", "demo", {"run": 20}, STAMP)
-    with ledger.path.open("ab") as handle:
-        handle.write(other.path.read_bytes().splitlines(keepends=True)[1])
-    assert len(heads(ledger.entries())) == 2
-    ledger.append("run", "demo", {"run": 30}, STAMP)
-    joined = ledger.entries()
-    assert len(joined[-1].entry.previous) == 2
-    assert len(heads(joined)) == 1
+def test_an_order_of_lines_that_no_writer_made_is_caught(tmp_path: Path) -> None:
+    ledger = fill(tmp_path, 1)
+    first = ledger.entries()[0]
+    entries = [
+        Entry(previous=(first.sha256,), kind="run", at=f"2026-01-0{day}", by="b", gate="g", body={}) for day in (2, 3)
+    ]
+    both = [stored(entry) for entry in entries]
+    merge = stored(
+        Entry(previous=tuple(sorted(heads(both))), kind="merge", at="2026-01-04", by="b", gate="", body={"moved": []})
+    )
+    with ledger.writing():
+        ledger.rewrite([first, *both, merge])
+    assert [record.sha256 for record in ledger.entries()] == [record.sha256 for record in (first, *both, merge)]
+    good = ledger.path.read_bytes().splitlines(keepends=True)
+    ledger.path.write_bytes(b"".join([good[0], good[2], good[1], good[3]]))
+    with pytest.raises(TamperedError, match="do not stand in the order they were written in"):
+        ledger.entries()
+
+
+@pytest.mark.parametrize(("kind", "count"), [("run", 2), ("merge", 1)])
+def test_only_a_merge_follows_two_records(tmp_path: Path, kind: str, count: int) -> None:
+    ledger = fill(tmp_path, 2)
+    ends = tuple(sorted(record.sha256 for record in ledger.entries()[-count:]))
+    line = stored(Entry(previous=ends, kind=kind, at="t", by="b", gate="g", body={})).line
+    append_line(ledger.path, line)
+    with pytest.raises(
+        TamperedError, match=r"ledger\.jsonl:3: a merge, and nothing else, follows more than one record"
+    ):
+        ledger.entries()
+
+
+def test_every_flipped_byte_of_the_head_is_caught(tmp_path: Path) -> None:
+    ledger = fill(tmp_path, 2)
+    good = ledger.head_path.read_bytes()
+    for place in range(len(good)):
+        ledger.head_path.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        with pytest.raises((TamperedError, RecordError), match=r"ledger\.head"):
+            ledger.entries()
 
 
 def _head(ledger: Ledger) -> bytes:

@@ -1,0 +1,131 @@
+"""Joining two branches of a ledger: a record with two parents, and not a byte of either branch's records changed.
+
+Where both branches gave one number to runs of the same gate, the other branch's run is moved to the next free number:
+the merge record says so, and its folder is copied there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from gates.errors import GatesError, RecordError, UsageError
+from gates.record.body import said
+from gates.record.chain import Entry, Moved, Source, Stored, heads, ordered, read, view
+from gates.record.files import write_once
+from gates.record.git import commit_of, files_below, shown
+from gates.record.ledger import Ledger, Stamp
+from gates.record.store import RunStore
+from gates.records import canonical
+
+MERGING = "MERGE_HEAD"
+"""What git calls the other branch while a merge is under way."""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What a merge did: its record (None where nothing was to join), how many records came, which runs were moved."""
+
+    record: Stored | None
+    came: int
+    moved: tuple[Moved, ...]
+
+
+def merge(workspace: Path, branch: str | None, stamp: Stamp) -> Joined:
+    """Join the ledger of another git branch, by default of the merge under way, into this workspace's ledger.
+
+    Raises UsageError where there is no such branch or ledger, TamperedError where either ledger does not hold.
+    """
+    ledger = Ledger(workspace / "prereg")
+    commit = commit_of(workspace, branch or MERGING)
+    if commit is None:
+        raise UsageError(
+            f"{workspace}: git knows no commit {branch!r} here"
+            if branch
+            else f"{workspace}: no git merge is under way",
+            next_step="name the other branch: `gates ledger merge BRANCH`",
+        )
+    theirs = read(_committed(workspace, ledger, commit))
+    with ledger.writing():
+        ours = _ours(workspace, ledger, theirs)
+        if not ours:
+            raise UsageError(f"{ledger.path} is empty: there is nothing to join", next_step="`git merge` takes theirs")
+        held = {record.sha256 for record in ours}
+        came = [record for record in theirs if record.sha256 not in held]
+        moved = _collisions(ours, came)
+        for one in moved:
+            _copy_run(workspace, commit, one)
+        joined = None
+        if came and not set(heads(ours)) <= {record.sha256 for record in theirs}:
+            listed: list[JsonValue] = [one.as_json() for one in moved]
+            ends = tuple(sorted((*heads(ours), *heads(theirs))))
+            body: dict[str, JsonValue] = {"moved": listed, "commit": commit}
+            entry = Entry(previous=ends, kind="merge", at=stamp.at, by=stamp.by, gate="", body=body)
+            joined = ledger.signed(entry, stamp)
+        together = ordered([*ours, *came, *([joined] if joined else [])])
+        _refuse_doubles(view(together), ledger)
+        ledger.rewrite(together)
+    return Joined(joined, len(came), moved)
+
+
+def _refuse_doubles(records: Sequence[Stored], ledger: Ledger) -> None:
+    """Two branches that joined each other crosswise may each have moved the other's run to the same number."""
+    runs = [(record.entry.gate, said(record, "run", int)) for record in records if record.entry.kind == "run"]
+    for gate, run in runs:
+        if runs.count((gate, run)) > 1:
+            raise RecordError(
+                f"{ledger.path}: both branches have joined the other already, and run {run:03d} of {gate} is now two",
+                next_step="drop the merge of one branch, and join the branches from the other one",
+            )
+
+
+def _committed(workspace: Path, ledger: Ledger, commit: str) -> Source:
+    lines, head = (shown(workspace, commit, path) for path in (ledger.path, ledger.head_path))
+    if lines is None:
+        raise UsageError(f"{ledger.path}: commit {commit[:12]} holds no such file", next_step="name another branch")
+    return Source(lines, head or b"", f"{commit[:12]}:{ledger.path}", f"{commit[:12]}:{ledger.head_path}")
+
+
+def _ours(workspace: Path, ledger: Ledger, theirs: Sequence[Stored]) -> tuple[Stored, ...]:
+    """This branch's records: of the files as they lie here, or as committed where git has mixed the two branches."""
+    try:
+        return ledger.entries()
+    except GatesError as error:
+        if commit_of(workspace, MERGING) is None:
+            raise
+        ours = read(_committed(workspace, ledger, "HEAD"))
+        lines = {record.line for record in (*ours, *theirs)}
+        marks = (b"<<<<<<<", b"|||||||", b"=======", b">>>>>>>")
+        for number, line in enumerate(ledger.path.read_bytes().splitlines(), start=1):
+            if line not in lines and not line.startswith(marks):
+                raise RecordError(
+                    f"{ledger.path}:{number}: this record is in neither of the branches that git merges",
+                    next_step="see what wrote it; `git checkout --ours` gives back this branch's ledger",
+                ) from error
+        return ours
+
+
+def _collisions(ours: Sequence[Stored], came: Sequence[Stored]) -> tuple[Moved, ...]:
+    """The runs that came under a number that is taken here, each with the next number that neither branch has given."""
+    taken = {(record.entry.gate, said(record, "run", int)) for record in ours if record.entry.kind == "run"}
+    runs = [(record.entry.gate, said(record, "run", int), record) for record in came if record.entry.kind == "run"]
+    last = {gate: max(run for of, run in (*taken, *(r[:2] for r in runs)) if of == gate) for gate, _, _ in runs}
+    moved: list[Moved] = []
+    for gate, run, record in runs:
+        if (gate, run) in taken:
+            last[gate] += 1
+            one = {"gate": gate, "run": run, "to": last[gate], "record": record.sha256}
+            moved.append(Moved.parse(canonical(one), where=f"ledger record {record.sha256}"))
+    return tuple(moved)
+
+
+def _copy_run(workspace: Path, commit: str, moved: Moved) -> None:
+    """Copy the other branch's folder of a moved run to its new place, where git holds that folder."""
+    was, now = (RunStore(workspace / "reports", moved.gate, number).folder for number in (moved.run, moved.to))
+    for path in files_below(workspace, commit, was):
+        data = shown(workspace, commit, path)
+        if data is not None and ".." not in path.parts:
+            write_once(now / path.relative_to(was), data)

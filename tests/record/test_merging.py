@@ -1,0 +1,211 @@
+"""Joining the ledgers of two real git branches: nothing rewritten, one end, every run still itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gates.errors import GatesError, TamperedError, UsageError
+from gates.record.anchor import committed_breaks
+from gates.record.ledger import Ledger, Stamp
+from gates.record.merging import merge
+from gates.record.store import runs
+
+HASH = "ab" * 32
+
+
+def stamp(hour: int) -> Stamp:
+    return Stamp(f"2026-01-01T{hour:02d}:00:00+00:00", "somebody")
+
+
+def git(home: Path, *words: str, check: bool = True) -> int:
+    named = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"]
+    return subprocess.run(["git", "-C", home, *named, *words], check=check, capture_output=True).returncode
+
+
+def commit(home: Path, message: str) -> None:
+    git(home, "add", ".")
+    git(home, "commit", "-qm", message)
+
+
+def enter(home: Path, gate: str, run: int, hour: int, *, finished: bool = True) -> None:
+    """A run as a branch enters it, with a file in its folder."""
+    ledger = Ledger(home / "prereg")
+    ledger.append("run", gate, {"run": run, "seal": HASH}, stamp(hour))
+    if finished:
+        ledger.append("verdict", gate, {"run": run, "outcome": "PASS"}, stamp(hour))
+    path = home / "reports" / gate / f"{run:03d}" / "verdict.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{gate} at {hour}", "utf-8")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A repository whose branches `main` (checked out) and `other` both went on from one record."""
+    git(tmp_path, "init", "-q")
+    Ledger(tmp_path / "prereg").append("seal", "one", {"seal": HASH}, stamp(0))
+    commit(tmp_path, "seal")
+    git(tmp_path, "branch", "other")
+    return tmp_path
+
+
+def branch_off(home: Path, ours: tuple[str, int], theirs: tuple[str, int]) -> None:
+    enter(home, *ours, hour=3)
+    commit(home, "ours")
+    git(home, "checkout", "-q", "other")
+    enter(home, *theirs, hour=2)
+    commit(home, "theirs")
+    git(home, "checkout", "-q", "main")
+
+
+def lines(home: Path, revision: str) -> list[bytes]:
+    words = ["git", "-C", home, "show", f"{revision}:prereg/ledger.jsonl"]
+    return subprocess.run(words, check=True, capture_output=True).stdout.splitlines()
+
+
+def test_two_branches_are_joined_and_neither_is_rewritten(home: Path) -> None:
+    branch_off(home, ("one", 1), ("two", 1))
+    assert git(home, "merge", "other", check=False) == 1
+    ledger = Ledger(home / "prereg")
+    with pytest.raises(GatesError):
+        ledger.entries()
+    joined = merge(home, None, stamp(4))
+    commit(home, "merged")
+
+    after = ledger.path.read_bytes().splitlines()
+    assert set(after) == {*lines(home, "main~1"), *lines(home, "other"), joined.record.line}
+    ends = {Ledger(home / "prereg").entries()[-1].sha256}
+    assert set(ledger.heads()) == ends
+    assert set(joined.record.entry.previous) == {
+        json.loads(head)["head"][0]
+        for head in (
+            subprocess.run(
+                ["git", "-C", home, "show", f"{r}:prereg/ledger.head"], check=True, capture_output=True
+            ).stdout
+            for r in ("main~1", "other")
+        )
+    }
+    assert (joined.came, joined.moved) == (2, ())
+    assert [(s.entry.gate, v is not None) for gate in ("one", "two") for s, v in runs(ledger, gate)] == [
+        ("one", True),
+        ("two", True),
+    ]
+    assert committed_breaks(home, ledger.path, [record.sha256 for record in ledger.entries()])[1] == []
+    # It goes on from one end, and a second merge has nothing to do.
+    assert len(ledger.append("run", "one", {"run": 2, "seal": HASH}, stamp(5)).entry.previous) == 1
+    assert merge(home, "other", stamp(6)).record is None
+
+
+def test_a_branch_is_joined_before_git_merges_it_and_git_may_stop_then(home: Path) -> None:
+    branch_off(home, ("one", 1), ("two", 1))
+    first = merge(home, "other", stamp(4))
+    assert first.record is not None
+    commit(home, "joined")
+    mine = (home / "prereg" / "ledger.jsonl").read_bytes()
+    assert git(home, "merge", "other", check=False) == 1
+    assert merge(home, None, stamp(5)).record is None
+    assert (home / "prereg" / "ledger.jsonl").read_bytes() == mine
+
+
+def test_of_two_runs_with_one_number_the_other_branchs_is_moved(home: Path) -> None:
+    branch_off(home, ("one", 1), ("one", 1))
+    git(home, "merge", "other", check=False)
+    joined = merge(home, None, stamp(4))
+    assert [(m.gate, m.run, m.to) for m in joined.moved] == [("one", 1, 2)]
+    ledger = Ledger(home / "prereg")
+    found = {s.entry.body["run"]: (s.entry.at, v.entry.at) for s, v in runs(ledger, "one") if v}
+    assert found == {1: (stamp(3).at, stamp(3).at), 2: (stamp(2).at, stamp(2).at)}
+    moved = next(s for s, _ in runs(ledger, "one") if s.entry.body["run"] == 2)
+    assert moved.written.body["run"] == 1
+    assert (home / "reports/one/002/verdict.json").read_text("utf-8") == "one at 2"
+    # What is entered of run 1 from here on is this branch's run 1.
+    ledger.append("spoiled", "one", {"run": 1, "why": "w"}, stamp(5))
+    assert [v.entry.kind for _, v in sorted(runs(ledger, "one"), key=lambda r: r[0].entry.body["run"])] == [
+        "spoiled",
+        "verdict",
+    ]
+
+
+def test_what_the_other_branch_enters_later_of_a_moved_run_is_still_of_that_run(home: Path) -> None:
+    enter(home, "one", 1, 3)
+    commit(home, "ours")
+    git(home, "checkout", "-q", "other")
+    enter(home, "one", 1, 2, finished=False)
+    commit(home, "theirs")
+    git(home, "checkout", "-q", "main")
+    merge(home, "other", stamp(4))
+    commit(home, "joined")
+    git(home, "checkout", "-q", "other")
+    Ledger(home / "prereg").append("verdict", "one", {"run": 1, "outcome": "FAIL"}, stamp(5))
+    commit(home, "their verdict")
+    git(home, "checkout", "-q", "main")
+    assert merge(home, "other", stamp(6)).moved == ()
+    found = {s.entry.body["run"]: v.entry.body["outcome"] for s, v in runs(Ledger(home / "prereg"), "one") if v}
+    assert found == {1: "PASS", 2: "FAIL"}
+
+
+def test_branches_that_joined_each_other_crosswise_are_joined(home: Path) -> None:
+    branch_off(home, ("one", 1), ("two", 1))
+    merge(home, "other", stamp(4))
+    commit(home, "joined here")
+    git(home, "checkout", "-q", "other")
+    merge(home, "main~1", stamp(5))
+    commit(home, "joined there")
+    git(home, "checkout", "-q", "main")
+    joined = merge(home, "other", stamp(6))
+    assert len(Ledger(home / "prereg").entries()) == 8
+    assert len(joined.record.entry.previous) == 2
+
+
+def test_crosswise_moves_of_one_run_are_refused_and_nothing_is_written(home: Path) -> None:
+    branch_off(home, ("one", 1), ("one", 1))
+    merge(home, "other", stamp(4))
+    commit(home, "joined here")
+    git(home, "checkout", "-q", "other")
+    merge(home, "main~1", stamp(5))
+    commit(home, "joined there")
+    git(home, "checkout", "-q", "main")
+    before = (home / "prereg" / "ledger.jsonl").read_bytes()
+    with pytest.raises(GatesError, match="run 002 of one is now two"):
+        merge(home, "other", stamp(6))
+    assert (home / "prereg" / "ledger.jsonl").read_bytes() == before
+
+
+def test_a_broken_branch_is_not_joined(home: Path) -> None:
+    branch_off(home, ("one", 1), ("two", 1))
+    git(home, "checkout", "-q", "other")
+    path = home / "prereg" / "ledger.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"somebody", b"somebodY"))
+    commit(home, "spoilt")
+    git(home, "checkout", "-q", "main")
+    with pytest.raises(TamperedError, match=r"ledger\.jsonl:2: it does not follow"):
+        merge(home, "other", stamp(4))
+
+
+def test_a_record_of_neither_branch_stops_a_merge(home: Path) -> None:
+    branch_off(home, ("one", 1), ("two", 1))
+    git(home, "merge", "other", check=False)
+    with (home / "prereg" / "ledger.jsonl").open("ab") as handle:
+        handle.write(b"{}\n")
+    with pytest.raises(GatesError, match="this record is in neither of the branches"):
+        merge(home, None, stamp(4))
+
+
+def test_a_hostile_gate_name_chooses_no_folder(home: Path) -> None:
+    for branch, hour in (("main", 3), ("other", 2)):
+        git(home, "checkout", "-q", branch)
+        Ledger(home / "prereg").append("run", "../../x", {"run": 1, "seal": HASH}, stamp(hour))
+        commit(home, branch)
+    git(home, "checkout", "-q", "main")
+    with pytest.raises(GatesError, match="gate: String should match pattern"):
+        merge(home, "other", stamp(4))
+
+
+def test_what_is_no_branch_is_said(home: Path) -> None:
+    with pytest.raises(UsageError, match="no git merge is under way"):
+        merge(home, None, stamp(4))
+    with pytest.raises(UsageError, match="git knows no commit '--help'"):
+        merge(home, "--help", stamp(4))
