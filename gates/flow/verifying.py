@@ -24,8 +24,9 @@ from gates.measure.figures import Measurements
 from gates.record.anchor import committed_breaks
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
-from gates.record.seal import SealOnDisk, read_seal
+from gates.record.seal import SealOnDisk, read_seal, unchecked
 from gates.record.store import RunStore, finished_files, runs
+from gates.record.vouching import vouch
 from gates.records import Record, canonical
 from gates.report.markdown import markdown
 
@@ -35,7 +36,7 @@ TOLERANCE = 1e-9
 
 class Verified(Record):
     """What a verification found: `breaks` do not hold, `not_derived` could not be checked, `anchor` says what was used
-    against a cut tail and what that cannot catch.
+    against a cut tail and what that cannot catch. `signatures` says who signed, `not_checked` what was hashed only.
     """
 
     records: int
@@ -44,6 +45,8 @@ class Verified(Record):
     breaks: tuple[str, ...]
     not_derived: tuple[str, ...]
     anchor: str
+    signatures: tuple[str, ...]
+    not_checked: tuple[str, ...]
 
     @property
     def exit_code(self) -> ExitCode:
@@ -68,8 +71,8 @@ class _Notes:
             self.not_derived.append(error.message)
 
 
-def verify(workspace: Path, cache: Path) -> Verified:
-    """Derive again everything the ledger of a workspace names."""
+def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verified:
+    """Derive again everything the ledger of a workspace names; `allowed` is an allowed-signers file from outside it."""
     prereg, reports = workspace / "prereg", workspace / "reports"
     ledger, notes = Ledger(prereg), _Notes()
     entries: tuple[Stored, ...] = ()
@@ -92,14 +95,17 @@ def verify(workspace: Path, cache: Path) -> Verified:
             notes.breaks.append(f"run {said(started, 'run', int)} of {started.entry.gate} names no seal of this ledger")
             continue
         notes.guard(partial(_check_run, (workspace, cache, reports), sealed, ended, notes))
+    vouched = vouch(prereg, entries, allowed)
     anchor, cut = committed_breaks(workspace, ledger.path, [stored.sha256 for stored in entries])
     return Verified(
         records=len(entries),
         seals=len(seals),
         runs=len(finished),
-        breaks=(*notes.breaks, *cut),
-        not_derived=tuple(notes.not_derived),
+        breaks=(*notes.breaks, *vouched.breaks, *cut),
+        not_derived=(*notes.not_derived, *vouched.open),
         anchor=anchor,
+        signatures=tuple(vouched.told),
+        not_checked=tuple(unchecked(prereg, entries)),
     )
 
 

@@ -176,7 +176,7 @@ def _check_head(found: list[Stored], source: Source, *, torn: bool) -> None:
     if source.head != head_bytes(head):
         raise broken(f"{source.head_path}: it is not the canonical JSON it was written as")
     # A writer killed after its line and before the head leaves a ledger that is ahead of its head: no break.
-    reached = _with_ancestors(found, set(head.head))
+    reached = with_ancestors(found, set(head.head))
     if not head.head or not reached.issuperset(head.head) or len(reached) != head.records:
         cut = " (its last line is unfinished)" if torn else ""
         raise broken(
@@ -190,7 +190,7 @@ def head_bytes(head: Head) -> bytes:
     return canonical(head.as_json()) + b"\n"
 
 
-def _with_ancestors(found: Sequence[Stored], names: set[str]) -> set[str]:
+def with_ancestors(found: Sequence[Stored], names: set[str]) -> set[str]:
     """Those of the named records that are there, and all that they follow."""
     reached: set[str] = set()
     wanted = set(names)

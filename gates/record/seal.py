@@ -7,6 +7,7 @@ whom) is recorded, and a change is shown as a deviation.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,7 +17,7 @@ from pydantic import Field, JsonValue
 from gates.errors import RefusedError, TamperedError
 from gates.record.body import said
 from gates.record.files import write_once
-from gates.record.ledger import Ledger, Stamp
+from gates.record.ledger import Ledger, Stamp, Stored
 from gates.records import Record, Sha256, canonical, sha256
 from gates.spec.schema import Gate
 
@@ -95,6 +96,21 @@ def read_seal(prereg: Path, name: str, file: str) -> SealOnDisk:
             f"{path}: SHA-256 is {sha256(data)}, the ledger says {name}", next_step="restore the file from git"
         )
     return SealOnDisk(name, path, Seal.parse(data, where=str(path)))
+
+
+def unchecked(prereg: Path, records: Sequence[Stored]) -> list[str]:
+    """What lies beside seals and records and is hashed only: proof files that people attached, as of a time stamp
+    (`prereg/seals/NAME.proof.*`, NAME being the seal's without .json), and signatures of no record.
+    """
+    sealed = {Path(said(s, "file", str)).stem for s in records if s.entry.kind == "seal"}
+    found = []
+    for path in sorted((prereg / "seals").glob("*.proof.*")):
+        of = path.name.split(".proof.")[0]
+        which = f"a proof attached to seal {of}" if of in sealed else "a proof attached to no seal of this ledger"
+        found.append(f"{path}: {which}, not checked; SHA-256 {sha256(path.read_bytes())}")
+    signed = {record.sha256 for record in records}
+    loose = [path for path in sorted((prereg / "signatures").glob("*")) if path.name.removesuffix(".sig") not in signed]
+    return [*found, *(f"{path}: a signature of no record of this ledger, not checked" for path in loose)]
 
 
 def latest_seal(prereg: Path, gate: str) -> SealOnDisk | None:

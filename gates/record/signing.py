@@ -17,7 +17,7 @@ import tempfile
 from datetime import datetime
 from pathlib import Path
 
-from gates.errors import RecordError, UsageError
+from gates.errors import RecordError, TamperedError, UsageError
 
 NAMESPACE = "voice-gates-ledger"
 """What the signatures are for: one made for git or for mail never counts here, nor ours there."""
@@ -48,14 +48,14 @@ def public_key(key: Path) -> str:
 
 
 def fingerprint(public: str) -> str:
-    """How SSH names a public key: `SHA256:...`. Raises RecordError for what is no public key."""
+    """How SSH names a public key: `SHA256:...`. Raises TamperedError for what is no public key."""
     found = _PUBLIC.fullmatch(public)
     try:
         blob = base64.b64decode(found[2] if found else "", validate=True)
     except binascii.Error:
         blob = b""
     if not blob:
-        raise RecordError(f"{public[:80]!r} is no SSH public key")
+        raise TamperedError(f"{public[:80]!r} is no SSH public key, and a record names it as one")
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
@@ -70,9 +70,11 @@ def sign(line: bytes, key: Path) -> bytes:
 def holds(line: bytes, armoured: bytes, public: str) -> bool:
     """Whether a signature of `line` was made by the holder of `public`; who that is stays open.
 
-    Raises RecordError for what is no public key.
+    Its armour must be the very bytes that ssh-keygen writes. Raises TamperedError for what is no public key.
     """
     fingerprint(public)
+    if not _as_written(armoured):
+        return False
     with tempfile.TemporaryDirectory() as folder:
         listed = Path(folder) / "listed"
         listed.write_text(f"signer {public}\n", "utf-8")
@@ -94,6 +96,22 @@ def trusted(line: bytes, armoured: bytes, allowed: Path, at: str) -> str | None:
         found = _run(["-Y", "find-principals", "-s", str(stored), "-f", str(allowed), f"-Overify-time={when}"], b"")
     names = found.stdout.decode("utf-8", "replace").splitlines() if found.returncode == 0 else []
     return next((name for name in names if name and _verified(line, armoured, allowed, name, when)), None)
+
+
+def _as_written(armoured: bytes) -> bool:
+    """Whether the armour is as ssh-keygen writes it, which reads more than that: a changed byte is to be found."""
+    begin, *middle, end, rest = armoured.split(b"\n") if armoured.count(b"\n") > 1 else [b""] * 3
+    try:
+        blob = base64.b64encode(base64.b64decode(b"".join(middle), validate=True))
+    except binascii.Error:
+        return False
+    wrapped = [blob[start : start + 70] for start in range(0, len(blob), 70)]
+    return (begin, middle, end, rest) == (
+        b"-----BEGIN SSH SIGNATURE-----",
+        wrapped,
+        b"-----END SSH SIGNATURE-----",
+        b"",
+    )
 
 
 def _verified(line: bytes, armoured: bytes, allowed: Path, who: str, when: str | None) -> bool:

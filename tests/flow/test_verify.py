@@ -10,10 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from gates.flow.adapters import identify
 from gates.flow.verifying import unlike
 from gates.record.ledger import Ledger, Stamp
+from gates.record.seal import AdapterIdentity, write_seal
 from gates.records import canonical, sha256
 from tests.flow.conftest import Ran, gates
+from tests.judge.arms import HASH
+from tests.record.test_seal import binding, seal
+from tests.record.test_signing import allowed, make_key
 
 # One process for both files: they share a finished run, which takes half a minute to make.
 pytestmark = pytest.mark.xdist_group("ran")
@@ -28,6 +33,16 @@ def copy(ran: Ran, tmp_path: Path) -> Path:
 def verified(workspace: Path) -> tuple[int, dict]:
     ended = gates("verify", workspace, "--json")
     return ended.returncode, json.loads(ended.stdout)
+
+
+def rebuild(prereg: Path, key: Path | None = None, **verdict: str) -> None:
+    """Write the whole chain anew, as a forger can: `verdict` replaces what the verdict's record says."""
+    entries = Ledger(prereg).entries()
+    for name in ("ledger.jsonl", "ledger.head"):
+        (prereg / name).unlink()
+    for stored in entries:
+        body = {**stored.entry.body, **(verdict if stored.entry.kind == "verdict" else {})}
+        Ledger(prereg).append(stored.entry.kind, stored.entry.gate, body, Stamp(stored.entry.at, stored.entry.by, key))
 
 
 def test_an_untouched_record_is_derived_again(copy: Path) -> None:
@@ -68,14 +83,7 @@ def test_a_verdict_that_was_rewritten_with_its_ledger_is_found(copy: Path) -> No
     forged["candidates"]["e12"]["outcome"] = "PASS" if forged["candidates"]["e12"]["outcome"] != "PASS" else "FAIL"
     data = canonical(forged)
     (folder / "verdict.json").write_bytes(data)
-    entries = Ledger(prereg).entries()
-    for name in ("ledger.jsonl", "ledger.head"):
-        (prereg / name).unlink()
-    for stored in entries:
-        body = dict(stored.entry.body)
-        if stored.entry.kind == "verdict":
-            body["verdict_sha256"] = sha256(data)
-        Ledger(prereg).append(stored.entry.kind, stored.entry.gate, body, Stamp(stored.entry.at, stored.entry.by))
+    rebuild(prereg, verdict_sha256=sha256(data))
     status, found = verified(copy)
     assert status == 5
     assert any("verdict.json: derived again it differs: candidates.e12.outcome" in said for said in found["breaks"])
@@ -164,3 +172,83 @@ def test_a_run_that_a_merge_has_moved_is_derived_again_in_its_new_place(copy: Pa
     path = reports / "small" / "002" / "verdict.json"
     path.write_bytes(path.read_bytes().replace(b'"PASS"', b'"FAIL"', 1))
     assert verified(copy)[0] == 5
+
+
+def test_a_forged_workspace_that_is_signed_again_is_known_by_trust_from_outside_alone(
+    copy: Path, tmp_path: Path
+) -> None:
+    ann, mallory = make_key(tmp_path, "ann"), make_key(tmp_path, "mallory")
+    listed = allowed(tmp_path, ann)
+    rebuild(copy / "prereg", ann)
+    honest = gates("verify", copy, "--allowed-signers", listed)
+    assert honest.returncode == 0, honest
+    assert f"5 records are signed by ann@example.org, as {listed} lists" in honest.stdout
+
+    shutil.rmtree(copy / "prereg" / "signatures")
+    entries = Ledger(copy / "prereg").entries()
+    for name in ("ledger.jsonl", "ledger.head"):
+        (copy / "prereg" / name).unlink()
+    for stored in entries:
+        stamp = Stamp("2001-01-01T00:00:00+00:00", "ann@example.org", mallory)
+        Ledger(copy / "prereg").append(stored.entry.kind, stored.entry.gate, dict(stored.entry.body), stamp)
+    alone = gates("verify", copy)
+    assert alone.returncode == 0
+    assert "5 records are signed by a key this workspace itself lists: integrity, not identity (SHA256:" in alone.stdout
+    assert "ann@" not in alone.stdout
+    asked = gates("verify", copy, "--allowed-signers", listed)
+    assert asked.returncode == 5
+    assert f"BROKEN: 5 records are signed by a key that {listed} does not trust" in asked.stdout
+
+
+def test_an_attached_proof_is_hashed_and_not_checked(copy: Path) -> None:
+    seal_file = next((copy / "prereg" / "seals").glob("*.json"))
+    proof = seal_file.with_name(f"{seal_file.stem}.proof.ots")
+    proof.write_bytes(b"a time stamp")
+    (proof.parent / "other.proof.tsr").write_bytes(b"")
+    status, found = verified(copy)
+    assert status == 0
+    assert set(found["not_checked"]) == {
+        f"{proof}: a proof attached to seal {seal_file.stem}, not checked; SHA-256 {sha256(b'a time stamp')}",
+        f"{proof.parent}/other.proof.tsr: a proof attached to no seal of this ledger, not checked; "
+        f"SHA-256 {sha256(b'')}",
+    }
+
+
+def test_an_adapter_is_known_by_its_bytes_alone(copy: Path, tmp_path: Path) -> None:
+    sealed = copy / "prereg" / "demo" / "adapters" / "lv-bronte-e12.gguf"
+    renamed = Path(shutil.copy(sealed, tmp_path / "final.gguf"))
+    known = gates("verify", copy, "--adapter", renamed)
+    assert known.returncode == 3
+    outcome = json.loads((copy / "reports/small/001/verdict.json").read_bytes())["candidates"]["e12"]["outcome"]
+    assert "this adapter is e12 of small, sealed " in known.stdout
+    assert f": run 001: {outcome}\n" in known.stdout
+    assert "nobody has signed these bytes off" in known.stdout
+
+    renamed.write_bytes(renamed.read_bytes()[:-1] + b"?")
+    other = gates("verify", copy, "--adapter", renamed, "--json")
+    assert other.returncode == 1
+    assert json.loads(other.stdout)["adapter"]["matches"] == []
+
+    (copy / "prereg" / "ledger.head").unlink()
+    assert gates("verify", copy, "--adapter", sealed).returncode == 5
+
+
+def test_an_adapter_that_differs_in_one_of_its_files_is_told_apart(tmp_path: Path) -> None:
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        (adapter / name).write_bytes(name.encode())
+    here = {path.name: sha256(path.read_bytes()) for path in adapter.iterdir()}
+
+    def seal_it(files: dict[str, str] | None) -> None:
+        identity = AdapterIdentity(files=files, card=None)
+        write_seal(tmp_path / "prereg", seal(binding=binding(adapters={"one": identity})))
+
+    seal_it(here | {"adapter_model.safetensors": HASH})
+    found = identify(tmp_path, adapter)
+    assert found.exit_code == 1
+    assert found.near[0].startswith(f'demo, one: adapter_model.safetensors: sealed "{HASH}", now "')
+    seal_it(here)
+    assert identify(tmp_path, adapter).exit_code == 3
+    seal_it(None)
+    assert "demo, one: sealed by its model card alone, no file can be compared" in identify(tmp_path, adapter).near

@@ -1,0 +1,91 @@
+"""Who vouches for a ledger: signatures checked against the keys that records name, and against trust from outside.
+
+Without a list from outside a signature shows integrity and no identity: whoever forges a workspace signs it with a key
+of their own. With one, a signature also vouches for every record that its own record follows, for the chain holds them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gates.errors import GatesError, TamperedError
+from gates.record.body import said
+from gates.record.chain import with_ancestors
+from gates.record.ledger import Stored
+from gates.record.signing import fingerprint, holds, signature_path, trusted
+
+
+@dataclass
+class Vouched:
+    """What the signatures of a ledger show: `told` for a person, `breaks`, and `open`: what nobody trusted covers."""
+
+    told: list[str] = field(default_factory=list)
+    breaks: list[str] = field(default_factory=list)
+    open: list[str] = field(default_factory=list)
+
+
+def vouch(prereg: Path, records: Sequence[Stored], allowed: Path | None) -> Vouched:
+    """Check every signature of a ledger; `allowed` is the allowed-signers file of whoever asks, if there is one."""
+    found = Vouched()
+    signed = [(record, key) for record in records if (key := _key(prereg, record, found)) is not None]
+    unsigned = sum("signing_key" not in record.entry.body for record in records)
+    if allowed is None:
+        for key, count in Counter(fingerprint(key) for _, key in signed).items():
+            found.told.append(
+                f"{count} records are signed by a key this workspace itself lists: integrity, not identity ({key})"
+            )
+    else:
+        _trust(prereg, records, signed, allowed, found)
+    if unsigned:
+        found.told.append(f"{unsigned} of {len(records)} records carry no signature")
+    return found
+
+
+def _key(prereg: Path, record: Stored, found: Vouched) -> str | None:
+    """The key that signed a record, when it names one and the signature holds."""
+    if "signing_key" not in record.entry.body:
+        return None
+    path = signature_path(prereg, record.sha256)
+    named = f"{record.entry.kind} of {record.entry.gate}"
+    try:
+        key = said(record, "signing_key", str)
+        good = path.is_file() and holds(record.line, path.read_bytes(), key)
+    except TamperedError as error:
+        found.breaks.append(error.message)
+        return None
+    except GatesError as error:
+        found.open.append(f"{path}: {error.message}")
+        return None
+    if not good:
+        wrong = "not a signature of its record by the key that the record names" if path.is_file() else "missing"
+        found.breaks.append(f"{path} ({named}): {wrong}")
+    return key if good else None
+
+
+def _trust(
+    prereg: Path, records: Sequence[Stored], signed: Sequence[tuple[Stored, str]], allowed: Path, found: Vouched
+) -> None:
+    """Who of the list from outside signed what, and what none of them signed or followed."""
+    by: dict[tuple[str | None, str], list[Stored]] = defaultdict(list)
+    for record, key in signed:
+        armoured = signature_path(prereg, record.sha256).read_bytes()
+        by[trusted(record.line, armoured, allowed, record.entry.at), fingerprint(key)].append(record)
+    covered = with_ancestors(records, {one.sha256 for (who, _), ones in by.items() if who for one in ones})
+    for (who, key), ones in by.items():
+        if who is not None:
+            found.told.append(f"{len(ones)} records are signed by {who}, as {allowed} lists ({key})")
+            continue
+        alone = [one for one in ones if one.sha256 not in covered]
+        sentence = f"{len(ones)} records are signed by a key that {allowed} does not trust ({key})"
+        (found.breaks if alone else found.told).append(sentence)
+    keyed = {record.sha256 for record, _ in signed}
+    bare = [record for record in records if record.sha256 not in covered and record.sha256 not in keyed]
+    if bare:
+        first = bare[0]
+        found.open.append(
+            f"{len(bare)} records are covered by no signature that {allowed} trusts; "
+            f"the first is {first.sha256} ({first.entry.kind} of {first.entry.gate})"
+        )
