@@ -29,6 +29,7 @@ INTERNAL = 70
         "seal": "gates.cli.gate:seal",
         "run": "gates.cli.gate:run",
         "compare": "gates.cli.compare:compare",
+        "recheck": "gates.cli.recheck:recheck",
         "judge": "gates.cli.judge:judge",
         "schema": "gates.cli.gate:schema",
         "corpora": "gates.cli.corpora:corpora",

@@ -17,6 +17,7 @@ from gates.errors import ExitCode, UsageError
 from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements
 from gates.record.ledger import Entry
+from gates.record.recheck import Recheck, RecheckPlan
 from gates.record.seal import Seal
 from gates.records import Generation
 from gates.report.terminal import verdict_table
@@ -96,6 +97,8 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "generation": Generation.model_json_schema,
     "measurements": Measurements.model_json_schema,
     "verdict": Verdict.model_json_schema,
+    "recheck-plan": RecheckPlan.model_json_schema,
+    "recheck": Recheck.model_json_schema,
 }
 
 

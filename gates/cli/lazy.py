@@ -14,6 +14,7 @@ _SHORT = {
     "seal": "Pre-register a gate: bind everything it rests on and enter it in the ledger.",
     "run": "Run a sealed gate: generate, measure, judge; continues an interrupted run.",
     "compare": "Compare two arms of a finished run; the choice is a preference, never evidence.",
+    "recheck": "Generate a sample of a judged run again: does the voice still answer alike?",
     "judge": "Judge a table of per-seed values, for results of which only numbers are left.",
     "schema": "Print the JSON schema of gate files or of a record.",
     "corpora": "List, fetch and show the texts that gates rest on.",

@@ -72,10 +72,10 @@ def read_run(folder: Path) -> FinishedRun:
 
 
 def sealed_inputs(workspace: Path, cache: Path, sealed: SealOnDisk) -> Inputs | str:
-    """The sealed gate's inputs as they are now, or the reason why they are not the sealed ones."""
+    """The sealed gate's inputs as they are now, adapters left out, or the reason why they are not the sealed ones."""
     findings = Findings()
     gate = sealed.seal.gate
-    inputs = examine(workspace / sealed.seal.gate_file, cache, gate, findings)
+    inputs = examine(workspace / sealed.seal.gate_file, cache, gate, findings, adapters=False)
     if inputs is None:
         return "not derived again: " + "; ".join(sentence.replace("\n", " ") for sentence in findings.missing)
     then, now = sealed.seal.binding.as_json(), bind(inputs, sealed.seal.binding.seat, {}).as_json()

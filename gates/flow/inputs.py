@@ -102,15 +102,18 @@ def load_inputs(path: Path, cache: Path) -> Inputs:
     return inputs
 
 
-def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs | None:
-    """Load what can be loaded and note in `findings` all that cannot; None when anything is missing."""
+def examine(path: Path, cache: Path, gate: Gate, findings: Findings, *, adapters: bool = True) -> Inputs | None:
+    """Load what can be loaded and note in `findings` all that cannot; None when anything is missing.
+
+    Without `adapters` these are not looked for: a finished run is measured again from texts and generations alone.
+    """
     workspace = find_workspace(path)
     beats = findings.attempt(
         lambda: read_beats(resolve_inside(workspace, path, gate.prompts.file, field="prompts.file"))
     )
     findings.prompts = len(beats or ())
     probe = _probe(path, workspace, gate, findings)
-    adapters = _adapters(path, workspace, gate, findings)
+    places = _adapters(path, workspace, gate, findings) if adapters else {}
     axes = findings.attempt(lambda: axes_of(gate))
 
     def split(ref: str) -> Texts | None:
@@ -139,7 +142,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings) -> Inputs |
         reference=reference,
         imposters={ref: texts for ref, texts in imposters.items() if texts},
         frame=frame,
-        adapters=adapters,
+        adapters=places,
         axes=axes,
         probe=probe,
         protected={ref: texts for ref, texts in protected.items() if texts},

@@ -16,14 +16,16 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from gates.errors import ExitCode, GatesError, TamperedError
-from gates.flow.finished import sealed_inputs
+from gates.flow.finished import read_run, sealed_inputs
 from gates.flow.generating import check_recorded
 from gates.flow.measuring import measure
+from gates.flow.rechecking import rederive
 from gates.judge.verdict import Verdict, judge
 from gates.measure.figures import Measurements
 from gates.record.anchor import committed_breaks
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
+from gates.record.recheck import rechecks
 from gates.record.seal import SealOnDisk, read_seal, unchecked
 from gates.record.store import RunStore, finished_files, runs
 from gates.record.vouching import vouch
@@ -95,6 +97,8 @@ def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verifie
             notes.breaks.append(f"run {said(started, 'run', int)} of {started.entry.gate} names no seal of this ledger")
             continue
         notes.guard(partial(_check_run, (workspace, cache, reports), sealed, ended, notes))
+        for begun, done in rechecks(ledger, started.entry.gate, said(started, "run", int)):
+            notes.guard(partial(_check_recheck, (cache, reports), begun, done, notes))
     vouched = vouch(prereg, entries, allowed)
     anchor, cut = committed_breaks(workspace, ledger.path, [stored.sha256 for stored in entries])
     return Verified(
@@ -149,6 +153,21 @@ def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, not
     check_recorded(inputs, sealed, store)
     derived = measure(inputs, sealed.sha256, store.generations(sealed.sha256), store.generations_sha256())
     _same(store.folder / "measurements.json", measurements.as_json(), derived.as_json())
+
+
+def _check_recheck(places: tuple[Path, Path], begun: Stored, done: Stored | None, notes: _Notes) -> None:
+    """Derive one recheck again: measurements from both sets of generations, outcome, report."""
+    cache, reports = places
+    run = reports / begun.entry.gate / f"{said(begun, 'run', int):03d}"
+    where = run / "rechecks" / f"{said(begun, 'recheck', int):03d}"
+    if done is None:
+        notes.not_derived.append(f"{where} is not finished")
+        return
+    recorded, derived = rederive(read_run(run), cache, begun, done)
+    if isinstance(derived, str):
+        notes.not_derived.append(f"{where}: {derived}")
+    else:
+        _same(where / "recheck.json", recorded.as_json(), derived.as_json())
 
 
 def _same(path: Path, stored: JsonValue, derived: JsonValue) -> None:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from gates.judge.values import ValuesVerdict
 from gates.judge.verdict import Verdict
+from gates.record.recheck import Recheck
 from gates.records import Outcome
 from gates.report.wording import SYMBOLS, in_order, one_line, threshold_of, value_of
 
@@ -19,7 +20,7 @@ def outcome_text(outcome: Outcome) -> Text:
     return Text(f"{SYMBOLS[outcome]} {outcome.value}", style=_STYLES.get(outcome, "bold magenta"))
 
 
-def verdict_table(question: str, verdict: Verdict | ValuesVerdict) -> RenderableType:
+def verdict_table(question: str, verdict: Verdict | ValuesVerdict | Recheck) -> RenderableType:
     """The question, one row a candidate and axis, then why each that did not pass did not.
 
     Everything is plain text to rich: no mark-up in a name or a reason is read, no control character gets through.

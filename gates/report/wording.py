@@ -11,7 +11,7 @@ from gates.spec.source import printable
 SYMBOLS = {Outcome.PASS: "✔", Outcome.FAIL: "✘", Outcome.INCONCLUSIVE: "?", Outcome.INVALID: "!"}
 
 _UNSIGNED = {"memorisation", "extraction"}
-_FIRST = ("run", "validity", "voice", "memorisation", "extraction")
+_FIRST = ("run", "validity", "voice", "same_voice", "memorisation", "extraction")
 
 
 def in_order(axes: Mapping[str, AxisVerdict]) -> list[AxisVerdict]:
@@ -48,4 +48,4 @@ def threshold_of(axis: AxisVerdict) -> str:
     if axis.axis == "voice":
         times = f" ({axis.times_floor:.1f}× the floor)" if axis.times_floor is not None else ""
         return f"> {axis.threshold:.3f}{times}"
-    return f"≤ {axis.threshold:.3f}"
+    return f"within ±{axis.threshold:.3f}" if axis.axis == "same_voice" else f"≤ {axis.threshold:.3f}"

@@ -99,6 +99,12 @@ def test_a_text_that_is_not_there_is_named_not_rederived(
     assert "measurements.json: not derived again: corpus bronte" in found["not_derived"][0]
 
 
+def test_a_stranger_needs_no_adapter_to_derive_a_run_again(copy: Path) -> None:
+    shutil.rmtree(copy / "prereg" / "demo" / "adapters")
+    status, found = verified(copy)
+    assert (status, found["not_derived"], found["breaks"]) == (0, [], [])
+
+
 def test_a_changed_prompt_file_is_named_not_rederived(copy: Path) -> None:
     beats = copy / "prereg" / "demo" / "beats.txt"
     beats.write_text(beats.read_text("utf-8").replace("Two sisters", "Three sisters"), "utf-8")

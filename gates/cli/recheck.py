@@ -1,0 +1,81 @@
+"""`gates recheck`: after a new server, model or serving form, does a judged voice still answer alike?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import ValidationError
+
+from gates import flow
+from gates.cli.output import print_json, say, tell
+from gates.cli.show import as_json, console, progress
+from gates.errors import UsageError
+from gates.flow.finished import read_run
+from gates.flow.rechecking import Asked, Rechecked
+from gates.flow.rechecking import recheck as recheck_run
+from gates.flow.sample import SEEDS
+from gates.report.recheck import headline, worth
+from gates.report.terminal import verdict_table
+from gates.spec.schema import Seat
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--arm", help="The candidate; needed where the run has several.")
+@click.option("--seat", "url", metavar="URL", help="The seat to ask, where it is not the gate's own.")
+@click.option("--api-key-env", metavar="NAME", help="With --seat: the environment variable that holds its API key.")
+@click.option("--model", help="The name that the voice is served under now, where it is another.")
+@click.option("--alone", is_flag=True, help="The seat serves the voice without the base: merged or quantised.")
+@click.option("--seeds", default=SEEDS, show_default=True, type=click.IntRange(2, 1000), help="How many to repeat.")
+@click.option("--by", help="Who rechecks; your user name by default.")
+@as_json
+def recheck(run: Path, arm: str | None, url: str | None, json_wanted: bool, **options: Any) -> int:
+    """Generate a small sample of the finished RUN again and hold it against the run itself.
+
+    The sample's seeds are drawn from the seal. Voice must stay within the run's own floor, memorisation and damage
+    within the gate's limits; what is served otherwise than what was judged is named.
+
+    \b
+    gates recheck reports/lv-bronte/001
+    gates recheck reports/lv-bronte/001 --seat http://127.0.0.1:8028/v1 --model lv-bronte-merged --alone
+    """
+    candidates = read_run(run).seal.gate.arms.candidates
+    if arm is None and len(candidates) > 1:
+        raise UsageError(f"{run} has several candidates", next_step=f"name one with --arm: {', '.join(candidates)}")
+    if options["api_key_env"] and not url:
+        raise UsageError("--api-key-env belongs to --seat", next_step="name the seat, or leave the key to the gate")
+    seat = _seat(url, options["api_key_env"]) if url else None
+    asked = Asked(
+        arm=arm or next(iter(candidates)),
+        model=options["model"],
+        seat=seat,
+        alone=options["alone"],
+        seeds=options["seeds"],
+    )
+    with progress() as watch:
+        found = recheck_run(run, asked, flow.this_world(say, watch, options["by"]))
+    if json_wanted:
+        print_json({**found.recheck.as_json(), "plan": found.plan.as_json(), "report": str(found.report)})
+    else:
+        _print(found)
+    return int(found.recheck.outcome.exit_code)
+
+
+def _seat(url: str, api_key_env: str | None) -> Seat:
+    try:
+        return Seat(base_url=url, api_key_env=api_key_env)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        option = "--seat" if first["loc"][0] == "base_url" else "--api-key-env"
+        raise UsageError(f"{option}: {first['msg']}", next_step="for example http://127.0.0.1:8028/v1") from None
+
+
+def _print(found: Rechecked) -> None:
+    plan, recheck = found.plan, found.recheck
+    console().print(verdict_table(headline(plan.arm, recheck.outcome), recheck))
+    tell(f"{recheck.same_texts} of {recheck.texts} texts are the same to the letter")
+    tell(worth(plan))
+    tell("the same serving form" if not plan.changed else "not what was judged: any sign-off covered another form")
+    tell(f"record: {found.report}")

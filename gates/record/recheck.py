@@ -1,0 +1,136 @@
+"""Rechecks of a signed run: what will be asked, fixed before a text is generated, and what came of it.
+
+reports/GATE/NUMBER/rechecks/NUMBER/plan.json           arm, seeds, the seat as it is now, what has changed since
+                                    generations.jsonl   as in a run
+                                    recheck.json        measurements and outcome
+                                    report.md           the same for people
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from gates.errors import TamperedError
+from gates.judge.verdict import CandidateVerdict
+from gates.measure.figures import Measurements
+from gates.record.body import said
+from gates.record.files import write_once
+from gates.record.ledger import Ledger, Stamp, Stored
+from gates.record.store import RunStore
+from gates.records import Outcome, Record, Sha256, canonical, sha256
+
+
+class RecheckPlan(Record):
+    """What a recheck asks of which seat (`gates.recheck.plan/1`), written before its first generation.
+
+    `seeds` are drawn from the seal's hash, so that nobody chooses them. `changed` says how this serving form (adapter
+    bytes, base, server, sampling) differs from the one that was judged. `alone`: the seat serves the voice without the
+    base, as a merged or quantised model.
+    """
+
+    schema_: Literal["gates.recheck.plan/1"] = Field(default="gates.recheck.plan/1", alias="schema")
+    run: int
+    seal: Sha256
+    verdict_sha256: Sha256
+    arm: str
+    model: str
+    alone: bool
+    seeds: tuple[int, ...] = Field(min_length=2)
+    seat_label: str
+    seat: dict[str, JsonValue]
+    canary: dict[str, JsonValue]
+    cache_salt: str
+    changed: tuple[str, ...]
+    false_alarm: float
+    shift_80: float
+    at: str
+    by: str
+
+
+class Recheck(Record):
+    """What a recheck found (`gates.recheck/1`): the voice now against the same voice when it was judged.
+
+    In `measurements` the arm `base` is the voice as it was then. `same_texts` of `texts` are the same to the letter.
+    `troubles` are of the seat and make it INVALID.
+    """
+
+    schema_: Literal["gates.recheck/1"] = Field(default="gates.recheck/1", alias="schema")
+    plan_sha256: Sha256
+    generations_sha256: Sha256
+    outcome: Outcome
+    candidates: dict[str, CandidateVerdict]
+    measurements: Measurements
+    same_texts: int
+    texts: int
+    troubles: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def sample_store(run: RunStore, number: int) -> RunStore:
+    """The folder of a recheck; its generations are kept as a run's are, under the plan's hash as their seal."""
+    return RunStore(run.folder, "rechecks", number)
+
+
+def rechecks(ledger: Ledger, gate: str, run: int) -> list[tuple[Stored, Stored | None]]:
+    """Every recheck of a run in the ledger's order, each with the record that ended it."""
+    mine = [s for s in ledger.entries() if s.entry.gate == gate and s.entry.kind in ("recheck", "rechecked")]
+    mine = [s for s in mine if said(s, "run", int) == run]
+    ends = {said(s, "recheck", int): s for s in mine if s.entry.kind == "rechecked"}
+    return [(s, ends.get(said(s, "recheck", int))) for s in mine if s.entry.kind == "recheck"]
+
+
+def enter_plan(ledger: Ledger, run: RunStore, plan: RecheckPlan) -> RunStore:
+    """Enter a new recheck in the ledger and write its plan; returns its folder."""
+    number = len(rechecks(ledger, run.gate, run.number)) + 1
+    store = sample_store(run, number)
+    body: dict[str, JsonValue] = {"run": run.number, "recheck": number, "plan_sha256": plan.digest(), "arm": plan.arm}
+    ledger.append("recheck", run.gate, body, Stamp(plan.at, plan.by))
+    write_once(store.folder / "plan.json", canonical(plan.as_json()))
+    return store
+
+
+def read_plan(store: RunStore, started: Stored) -> RecheckPlan | None:
+    """The plan that the ledger knows; None where a killed process never wrote it. Raises TamperedError."""
+    path = store.folder / "plan.json"
+    if not path.is_file():
+        return None
+    return RecheckPlan.parse(_checked(path, said(started, "plan_sha256", str)), where=str(path))
+
+
+def read_recheck(store: RunStore, ended: Stored) -> Recheck:
+    """A finished recheck, each of its files checked against the ledger. Raises TamperedError."""
+    _checked(store.generations_path, said(ended, "generations_sha256", str))
+    _checked(store.folder / "report.md", said(ended, "report_sha256", str))
+    path = store.folder / "recheck.json"
+    return Recheck.parse(_checked(path, said(ended, "recheck_sha256", str)), where=str(path))
+
+
+def finish(ledger: Ledger, run: RunStore, store: RunStore, found: Recheck, report: str, stamp: Stamp) -> Path:
+    """Write what a recheck found and enter it in the ledger; returns the report's path."""
+    data, path = canonical(found.as_json()), store.folder / "report.md"
+    write_once(store.folder / "recheck.json", data)
+    write_once(path, report.encode())
+    body: dict[str, JsonValue] = {
+        "run": run.number,
+        "recheck": store.number,
+        "generations_sha256": store.generations_sha256(),
+        "recheck_sha256": sha256(data),
+        "report_sha256": sha256(report.encode()),
+        "outcome": found.outcome.value,
+    }
+    ledger.append("rechecked", run.gate, body, stamp)
+    return path
+
+
+def _checked(path: Path, recorded: str) -> bytes:
+    if not path.is_file():
+        raise TamperedError(f"{path}: the ledger holds its hash and it is missing", next_step="restore it")
+    data = path.read_bytes()
+    if sha256(data) != recorded:
+        raise TamperedError(
+            f"{path}: SHA-256 is {sha256(data)}, the ledger says {recorded}", next_step="restore it from its commit"
+        )
+    return data

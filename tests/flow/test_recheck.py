@@ -1,0 +1,216 @@
+"""`gates recheck`: the same voice, another one, another serving form; recorded, continued and verified."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gates.flow.sample import sample_seeds
+from gates.record.ledger import Ledger
+from gates.records import sha256
+from tests.flow.conftest import Ended, gates
+from tests.flow.test_trust import Seat
+from tests.seat.faulty import Request, Wire, answer, card, error
+from tests.small import prose, small_workspace
+
+
+class Voice(Seat):
+    """A seat whose adapter writes like `lean` says, may be merged under a name of its own, and may die."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lean, self.names, self.dies_at, self.served = 0.0, ["base", "voice-one"], -1, 0
+
+    async def tell(self, request: Request, wire: Wire) -> None:
+        model = request.body["model"]
+        if model not in self.names:
+            await wire.send(error("The model does not exist.", "NotFoundError", 404), 404)
+            return
+        if request.body.get("seed") is not None and not request.body.get("logprobs"):
+            self.served += 1
+            if self.served == self.dies_at:
+                await wire.send(error("The API key is refused.", "Unauthorized", 401), 401)
+                return
+        document = answer(request.body, weights=None if model == "base" else self.weights)
+        said = int(sha256(f"{model}{request.body['messages']}{request.body.get('seed')}".encode())[:8], 16)
+        text = prose(said, 40, 0.002 if model == "base" else self.lean)
+        document["choices"][0]["message"]["content"] = text
+        await wire.send(document)
+
+    async def cards(self, request: Request, wire: Wire) -> None:
+        parent = "base" if "base" in self.names else None
+        cards = [card(name, parent=None if name == "base" else parent) for name in self.names]
+        await wire.send({"object": "list", "data": cards})
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Voice]:
+    made = Voice()
+    made.thread.start()
+    asyncio.run_coroutine_threadsafe(made.faulty.__aenter__(), made.loop).result(10)
+    yield made
+    asyncio.run_coroutine_threadsafe(made.faulty.__aexit__(None, None, None), made.loop).result(10)
+    made.loop.call_soon_threadsafe(made.loop.stop)
+    made.thread.join(10)
+    made.loop.close()
+
+
+@pytest.fixture(scope="module")
+def finished(served: Voice, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a cache and a workspace, in which a run of four seeds is finished."""
+    home = tmp_path_factory.mktemp("recheck")
+    gate = small_workspace(
+        home / "workspace",
+        home / "cache",
+        seat={"base_url": served.faulty.url, "concurrency": 2, "attempts": 1},
+        sampling={"seeds": [1, 2, 3, 4], "temperature": 0.9, "top_p": 0.95, "max_tokens": 400},
+        damage={"ran_on": {"within": "floor"}, "empty": {"margin": 0.3}},
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GATES_CACHE", str(home / "cache"))
+        assert gates("seal", gate, "--yes").returncode == 0
+        assert gates("run", gate).returncode in {0, 1}
+    return home
+
+
+@pytest.fixture
+def seat(served: Voice) -> Iterator[Voice]:
+    """The seat as it was when the run was made; put right again after the test."""
+    kept = dict(vars(served))
+    tell = served.faulty.always
+    yield served
+    vars(served).update(kept)
+    served.faulty.always = tell
+
+
+@pytest.fixture
+def run(finished: Path, seat: Voice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a finished run, to be rechecked or spoilt."""
+    monkeypatch.setenv("GATES_CACHE", str(finished / "cache"))
+    shutil.copytree(finished / "workspace", tmp_path / "workspace")
+    return tmp_path / "workspace" / "reports" / "small" / "001"
+
+
+def found(ended: Ended) -> dict:
+    return json.loads(ended.stdout)
+
+
+def ledger(run: Path) -> list[str]:
+    return [stored.entry.kind for stored in Ledger(run.parents[2] / "prereg").entries()]
+
+
+def test_the_same_voice_passes_and_is_derived_again(run: Path, seat: Voice) -> None:
+    ended = gates("recheck", run, "--json")
+    assert ended.returncode == 0, ended
+    told = found(ended)
+    assert (told["same_texts"], told["texts"]) == (24, 24)
+    assert told["plan"]["changed"] == []
+    axes = told["candidates"]["one"]["axes"]
+    assert {name: axis["outcome"] for name, axis in axes.items()} == dict.fromkeys(
+        ("validity", "same_voice", "memorisation", "ran_on", "empty"), "PASS"
+    )
+    assert axes["same_voice"]["value"] == 0
+    assert ledger(run)[-2:] == ["recheck", "rechecked"]
+    assert gates("verify", run.parents[2]).returncode == 0
+
+
+def test_another_voice_fails_by_the_floor_of_the_run(run: Path, seat: Voice) -> None:
+    floor = json.loads((run / "verdict.json").read_text())["candidates"]["one"]["axes"]["voice"]["floor"]
+    seat.lean = 0.05
+    ended = gates("recheck", run, "--json")
+    assert ended.returncode == 1, ended
+    axis = found(ended)["candidates"]["one"]["axes"]["same_voice"]
+    assert abs(axis["value"]) > axis["threshold"] == floor
+    assert axis["outcome"] == "FAIL"
+    assert "does not answer as it did" in gates("recheck", run).stdout
+    assert gates("verify", run.parents[2]).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_merged_form_is_rechecked_alone_and_named_as_another(run: Path, seat: Voice) -> None:
+    seat.names = ["merged"]
+    assert gates("recheck", run).returncode == 4
+    ended = gates("recheck", run, "--model", "merged", "--alone", "--json")
+    told = found(ended)
+    assert told["texts"] == 24
+    assert told["same_texts"] == 0
+    changed = " ".join(told["plan"]["changed"])
+    assert 'model: sealed "voice-one", now "merged"' in changed
+    assert "base_card" in changed
+    assert any("not what was judged" in warning for warning in told["warnings"])
+    assert any("nothing proved that an adapter is applied" in warning for warning in told["warnings"])
+
+
+@pytest.mark.slow
+def test_adapter_bytes_that_differ_are_named(run: Path) -> None:
+    (run.parents[2] / "prereg" / "one.gguf").write_bytes(b"another")
+    told = found(gates("recheck", run, "--json"))
+    assert any(sentence.startswith("adapter.one.gguf: sealed") for sentence in told["plan"]["changed"])
+
+
+@pytest.mark.slow
+def test_an_interrupted_recheck_continues_and_asks_nothing_twice(run: Path, seat: Voice) -> None:
+    seat.served, seat.dies_at = 0, 10
+    assert gates("recheck", run).returncode == 4
+    lines = (run / "rechecks" / "001" / "generations.jsonl").read_bytes()
+    assert gates("verify", run.parents[2]).returncode == 3
+    seat.dies_at = -1
+    ended = gates("recheck", run, "--json")
+    assert ended.returncode == 0
+    assert (run / "rechecks" / "001" / "generations.jsonl").read_bytes().startswith(lines)
+    assert not (run / "rechecks" / "002").exists()
+    assert gates("verify", run.parents[2]).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["plan.json", "generations.jsonl", "recheck.json", "report.md"])
+def test_a_changed_file_is_a_break(run: Path, name: str) -> None:
+    assert gates("recheck", run).returncode == 0
+    path = run / "rechecks" / "001" / name
+    data = path.read_bytes()
+    path.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+    ended = gates("verify", run.parents[2])
+    assert ended.returncode == 5
+    assert name in ended.stdout
+
+
+@pytest.mark.slow
+def test_weights_that_change_during_a_recheck_make_it_invalid(run: Path, seat: Voice) -> None:
+    seat.served, tell = 0, seat.tell
+
+    async def later(request: Request, wire: Wire) -> None:
+        if seat.served >= 20:
+            seat.weights = "voice-two"
+        await tell(request, wire)
+
+    seat.faulty.always = later
+    ended = gates("recheck", run, "--json")
+    assert ended.returncode == 4
+    assert "changed during the recheck" in found(ended)["troubles"][0]
+
+
+def test_what_cannot_be_asked_is_refused(run: Path) -> None:
+    for wrong, said in (
+        (("--arm", "two"), "choose one of: one"),
+        (("--seeds", "9"), "the run has 4 seeds"),
+        (("--seat", "nonsense"), "--seat: "),
+        (("--api-key-env", "KEY"), "belongs to --seat"),
+    ):
+        ended = gates("recheck", run, *wrong)
+        assert ended.returncode == 2, ended
+        assert said in ended.stderr
+    assert gates("recheck", run.parent).returncode == 2
+
+
+def test_the_sample_is_drawn_from_the_seal() -> None:
+    seeds = tuple(range(10))
+    drawn = {sample_seeds(f"{number:064d}", seeds, 2) for number in range(200)}
+    assert sample_seeds("0" * 64, seeds, 2) == sample_seeds("0" * 64, seeds, 2)
+    assert {seed for pair in drawn for seed in pair} == set(seeds)
+    assert all(first < second for first, second in drawn)
+    assert len(drawn) > 30
