@@ -1,10 +1,10 @@
 """Keep the texts of a trial as the known-answer panel: make_panel.py GENERATIONS.jsonl.gz BEATS.txt PAIRS.json OUT.
 
 GENERATIONS holds one text a line: arm, seed, set ("open" or "train-beats"), beat (its number from 0 in that set),
-prompt, text, finish_reason, completion_tokens. The open beats are the lines of BEATS, the train-beats those of the first
-24 training pairs in PAIRS. Every text is kept, as it is, but sorted and in canonical JSON, so that the same input gives
-the same bytes: OUT/generations.jsonl, OUT/beats.txt and OUT/train-beats.txt, whose SHA-256 are printed. Nothing is
-written when a text is missing or twice there, or when its prompt is not that of its beat.
+prompt, text, finish_reason, completion_tokens. The open beats are the lines of BEATS, the train-beats those of the
+first 24 training pairs in PAIRS. Every text is kept, as it is, but sorted and in canonical JSON, so that the same input
+gives the same bytes: OUT/generations.jsonl, OUT/beats.txt and OUT/train-beats.txt, whose SHA-256 are printed. Nothing
+is written when a text is missing or twice there, or when its prompt is not that of its beat.
 """
 
 from __future__ import annotations

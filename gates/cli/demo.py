@@ -1,4 +1,4 @@
-"""`gates demo`: the demonstration gate from fetch to verdict, and whether it says what it must say."""
+"""`gates demo`: the demonstration gate from fetch to verdict, or the known-answer panel; is it what it must be?"""
 
 from __future__ import annotations
 
@@ -11,26 +11,35 @@ from gates import flow
 from gates.cli.corpora import workspace_of
 from gates.cli.gate import print_finished
 from gates.cli.output import print_json, say, tell
-from gates.cli.show import as_json, progress
+from gates.cli.show import as_json, console, progress
 from gates.corpora.cache import cache_dir
 from gates.corpora.sources import fetch
 from gates.corpora.texts import load_manifest
 from gates.errors import ExitCode, UsageError
+from gates.flow.panel import FILES, KNOWN, TEXTS, judge_panel, read_panel
 from gates.judge.verdict import Verdict
 from gates.records import Outcome
+from gates.report.terminal import known_tables
 from gates.spec.load import load_gate
 
 EXPECTED = {"lv-bronte-e12": Outcome.PASS, "lv-bronte-ranon": Outcome.FAIL}
 
 
 @click.command()
+@click.option("--panel", is_flag=True, help="Judge recorded texts whose answers are known; generate and write nothing.")
 @as_json
-def demo(json_wanted: bool) -> int:
+def demo(panel: bool, json_wanted: bool) -> int:
     """Fetch, seal, run and judge prereg/demo.yaml: lv-bronte-e12 must PASS, lv-bronte-ranon must FAIL on ran_on only.
 
     Run it in a clone of the repository; it needs the extra `embedded`. Exits 0 when the gate says what it must.
+
+    \b
+    gates demo            generate with a small language model, judge, record
+    gates demo --panel    judge prereg/panel/: six arms whose right answers are known; needs no extra
     """
     workspace = workspace_of(None)
+    if panel:
+        return _panel(workspace, json_wanted)
     gate = workspace / "prereg" / "demo.yaml"
     if not gate.is_file():
         raise UsageError(f"{gate} is missing", next_step="run `gates demo` in a clone of the repository")
@@ -55,6 +64,23 @@ def _fetch(gate: Path, workspace: Path) -> None:
     for name in sorted(names):
         report = fetch(load_manifest(workspace, name), cache_dir(os.environ), workspace=workspace)
         say(f"corpus {name}: {len(report.fetched)} texts fetched, {len(report.kept)} were there")
+
+
+def _panel(workspace: Path, json_wanted: bool) -> int:
+    """Judge the known-answer panel and say whether every answer is the known one."""
+    folder = workspace / "prereg" / "panel"
+    texts = read_panel(folder)
+    _fetch(folder / "open.yaml", workspace)
+    say(f"{len(texts)} recorded texts ({TEXTS} {FILES[TEXTS][:12]}), {len(KNOWN)} gates: about half a minute")
+    answers = judge_panel(folder, cache_dir(os.environ))
+    wrong = [answer for answer in answers if not answer.right]
+    if json_wanted:
+        rows = [{**answer.as_json(), "right": answer.right} for answer in answers]
+        print_json({"as_expected": not wrong, "texts": len(texts), "files": FILES, "answers": rows})
+    else:
+        console().print(known_tables(answers))
+        tell(f"{len(answers) - len(wrong)} of {len(answers)} answers are the known ones.")
+    return ExitCode.FAIL if wrong else ExitCode.PASS
 
 
 def _surprises(verdict: Verdict) -> list[str]:

@@ -1,7 +1,7 @@
 """The known-answer panel: recorded texts of adapters that are known to be right or wrong, judged as any run is.
 
-It tries the instrument: measures and judges on real texts, with both answers wanted. Nothing is asked of a seat, nothing
-is written, and no release rests on what it says.
+It tries the instrument: measures and judges on real texts, with both answers wanted. Nothing is asked of a seat, and
+nothing is written.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from gates.judge.axes import AxisVerdict
-from gates.judge.verdict import Verdict
+from gates.judge.verdict import CandidateVerdict, ControlFigures, Verdict
 from gates.records import Outcome, Record
 
 SHOWN: Literal["shown"] = "shown"
@@ -35,7 +35,9 @@ class KnownAnswer(Record):
         """Whether the gate says what it must."""
         if self.found is None:
             return False
-        return self.found.outcome is not Outcome.INVALID if self.expected == SHOWN else self.expected is self.found.outcome
+        return (
+            self.found.outcome is not Outcome.INVALID if self.expected == SHOWN else self.expected is self.found.outcome
+        )
 
 
 def against_known(gate: str, verdict: Verdict, expected: Answers) -> tuple[KnownAnswer, ...]:
@@ -43,11 +45,8 @@ def against_known(gate: str, verdict: Verdict, expected: Answers) -> tuple[Known
 
     An arm or axis that stands on one side only is a row as well, so that nothing which is missing can be right.
     """
-    found = {
-        (name, axis): said
-        for name, arm in {**verdict.candidates, **verdict.controls}.items()
-        for axis, said in arm.axes.items()
-    }
+    arms: dict[str, CandidateVerdict | ControlFigures] = {**verdict.candidates, **verdict.controls}
+    found = {(name, axis): said for name, arm in arms.items() for axis, said in arm.axes.items()}
     known = {(name, axis): answer for name, axes in expected.items() for axis, answer in axes.items()}
     return tuple(
         KnownAnswer(gate=gate, arm=arm, axis=axis, expected=known.get((arm, axis)), found=found.get((arm, axis)))

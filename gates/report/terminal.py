@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from gates.judge.known import KnownAnswer
 from gates.judge.values import ValuesVerdict
 from gates.judge.verdict import Verdict
 from gates.record.recheck import Recheck
@@ -39,6 +43,35 @@ def verdict_table(question: str, verdict: Verdict | ValuesVerdict | Recheck) -> 
                 reasons.append(_plain(f"{name}, {axis.axis}: {axis.reason}"))
     warnings = [_plain(f"note: {warning}", "dim") for warning in verdict.warnings]
     return Group(table, *reasons, *warnings)
+
+
+def known_tables(answers: Sequence[KnownAnswer]) -> RenderableType:
+    """A table for each gate: what it must say of every axis of each arm, what it says; then why, where they differ."""
+    tables = [_known(gate, list(rows)) for gate, rows in groupby(answers, lambda answer: answer.gate)]
+    wrong = [
+        _plain(
+            f"unexpected: {answer.gate}, {answer.arm}, {answer.axis}: "
+            f"{answer.found.reason if answer.found else 'the gate says nothing of it'}",
+            "bold red",
+        )
+        for answer in answers
+        if not answer.right
+    ]
+    return Group(*tables, *wrong)
+
+
+def _known(gate: str, answers: Sequence[KnownAnswer]) -> Table:
+    table = Table(title=_plain(gate), title_justify="left", title_style="bold", expand=False)
+    for name in ("arm, axis", "expected", "found", "figure", "against"):
+        table.add_column(name, no_wrap=name in ("expected", "found"), overflow="fold")
+    for arm, rows in groupby(answers, lambda answer: answer.arm):
+        table.add_section()
+        table.add_row(_plain(arm))
+        for answer in rows:
+            said = answer.found
+            found = (outcome_text(said.outcome), _plain(value_of(said)), _plain(threshold_of(said))) if said else ("–",)
+            table.add_row(Text("  ") + _plain(answer.axis), _plain(answer.expected or "–"), *found)
+    return table
 
 
 def _plain(text: str, style: str = "") -> Text:
