@@ -17,6 +17,7 @@ from gates.corpora.sources import fetch
 from gates.corpora.texts import load_manifest
 from gates.errors import ExitCode, UsageError
 from gates.flow.panel import FILES, KNOWN, TEXTS, judge_panel, read_panel
+from gates.judge.known import SHOWN
 from gates.judge.verdict import Verdict
 from gates.records import Outcome
 from gates.report.terminal import known_tables
@@ -79,7 +80,8 @@ def _panel(workspace: Path, json_wanted: bool) -> int:
         print_json({"as_expected": not wrong, "texts": len(texts), "files": FILES, "answers": rows})
     else:
         console().print(known_tables(answers))
-        tell(f"{len(answers) - len(wrong)} of {len(answers)} answers are the known ones.")
+        known = [answer for answer in answers if answer.expected != SHOWN]
+        tell(f"{sum(answer.right for answer in known)} of {len(known)} answers are the known ones.")
     return ExitCode.FAIL if wrong else ExitCode.PASS
 
 
