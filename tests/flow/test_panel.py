@@ -40,6 +40,8 @@ CORPORA = ("bronte", "english-prose", "hawthorne", "irving")
 PASS, FAIL = Outcome.PASS, Outcome.FAIL
 BEATS, SEEDS = 24, 5
 
+pytestmark = pytest.mark.xdist_group("panel")
+
 
 @pytest.fixture(scope="module")
 def folder(root: Path) -> Path:
@@ -61,6 +63,8 @@ def test_the_panel_is_small_and_whole(folder: Path, texts: tuple[PanelText, ...]
     probed = {(arm, "train-beats") for arm in KNOWN["probe.yaml"]}
     assert counts == dict.fromkeys({(arm, "open") for arm in arms} | probed, BEATS * SEEDS)
     assert len({(text.arm, text.set, text.beat, text.seed) for text in texts}) == len(texts)
+    told = (folder / "README.md").read_text("utf-8")
+    assert {name for name, pinned in FILES.items() if f"`{name}` | " in told and f"`{pinned}` |" in told} == set(FILES)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -211,13 +215,13 @@ def test_the_command_finds_every_known_answer_and_writes_nothing(demonstrated: D
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["docs/measures.md", "prereg/panel/README.md"])
-def test_what_the_pages_show_is_what_it_prints(
-    root: Path, demonstrated: Demonstrated, capsys: pytest.CaptureFixture[str], page: str
+def test_what_the_page_shows_is_what_it_prints(
+    root: Path, demonstrated: Demonstrated, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Console(width=110).print(known_tables(answers(demonstrated)))
     printed = capsys.readouterr().out
-    shown = [line for line in (root / page).read_text("utf-8").splitlines() if line.startswith("│   ")]
+    page = (root / "docs" / "measures.md").read_text("utf-8")
+    shown = [line for line in page.splitlines() if line.startswith("│   ")]
     assert shown
     assert [line for line in shown if line not in printed] == []
 
