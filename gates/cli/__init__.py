@@ -38,6 +38,7 @@ INTERNAL = 70
         "seat": "gates.cli.seat:seat",
         "verify": "gates.cli.verify:verify",
         "ledger": "gates.cli.ledger:ledger",
+        "review": "gates.cli.review:review",
         "demo": "gates.cli.demo:demo",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -23,6 +23,7 @@ _SHORT = {
     "seat": "Operate a seat: serve the embedded one, say what fits and what is supported.",
     "verify": "Derive a record again: ledger, seals, measurements, verdicts, reports.",
     "ledger": "List the ledger's records and its head; join the ledgers of two git branches.",
+    "review": "Read what must be read of a finished run, and mark it.",
     "demo": "Run the demonstration gate on a real language model with two adapters.",
 }
 

@@ -26,6 +26,7 @@ from gates.record.anchor import committed_breaks
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
 from gates.record.recheck import rechecks
+from gates.record.review import Review, reviews
 from gates.record.seal import SealOnDisk, read_seal, unchecked
 from gates.record.store import RunStore, finished_files, runs
 from gates.record.vouching import vouch
@@ -132,7 +133,13 @@ def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, not
     sealed = _seal(workspace / "prereg", seal)
     store = RunStore(reports, ended.entry.gate, said(ended, "run", int))
     files = finished_files(store, ended)
-    store.check_sessions(Ledger(workspace / "prereg"))
+    ledger = Ledger(workspace / "prereg")
+    store.check_sessions(ledger)
+    loose = Review(store.folder).check(reviews(ledger.entries(), store.gate, store.number))
+    if loose:
+        notes.not_derived.append(
+            f"{store.folder / 'review.jsonl'}: no ledger record holds its last {loose} marks yet: `gates review` does"
+        )
     measurements = Measurements.parse(files["measurements.json"], where=str(store.folder / "measurements.json"))
     verdict = Verdict.parse(files["verdict.json"], where=str(store.folder / "verdict.json"))
     for name, record in (("measurements.json", measurements), ("verdict.json", verdict)):

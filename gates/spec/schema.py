@@ -376,6 +376,16 @@ class Declarations(Record):
     missing: Literal["invalid"] = "invalid"
 
 
+class SignOff(Record):
+    """What a release needs: signatures by `signers` different keys, each of a person who has read.
+
+    `samples` generations of each arm are drawn for reading, beside the matched runs and what is flagged.
+    """
+
+    signers: int = Field(default=1, ge=1, le=10)
+    samples: int = Field(default=5, ge=1, le=1000)
+
+
 class Gate(Record):
     """A gate: question, seat, arms, texts, prompts, sampling, axes with thresholds, limits, tie-break, declarations."""
 
@@ -394,6 +404,13 @@ class Gate(Record):
     validity: Validity = Field(default_factory=Validity)
     tie_break: tuple[Text, ...] = ()
     declarations: Declarations = Field(default_factory=Declarations)
+    sign_off: SignOff | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        """Without an unset sign_off, so that gates sealed before there was one keep their hash."""
+        document: dict[str, JsonValue] = handler(self)
+        return {key: value for key, value in document.items() if key != "sign_off" or value is not None}
 
     @model_validator(mode="after")
     def _fields_agree(self) -> Gate:
