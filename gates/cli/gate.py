@@ -18,6 +18,7 @@ from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements
 from gates.record.ledger import Entry
 from gates.record.recheck import Recheck, RecheckPlan
+from gates.record.review import Mark
 from gates.record.seal import Seal
 from gates.records import Generation
 from gates.report.terminal import verdict_table
@@ -99,6 +100,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "verdict": Verdict.model_json_schema,
     "recheck-plan": RecheckPlan.model_json_schema,
     "recheck": Recheck.model_json_schema,
+    "mark": Mark.model_json_schema,
 }
 
 
