@@ -112,6 +112,7 @@ class Generation(Record):
     The key is (seal, arm, prompt, seed). `request` is the body as sent, without the run's cache salt and without
     secrets. `error` is None for an answer, else one sentence saying why there is none; `text` is then empty.
     `prompt_sha256` is the SHA-256 of the prompt's token ids (comma-joined decimal) where the seat tells them.
+    `headers` are the answer's that tell of a proxy, a cache or a fallback; an answer from one is an `error`.
     """
 
     schema_: Literal["gates.generation/1"] = Field(default="gates.generation/1", alias="schema")
@@ -131,6 +132,7 @@ class Generation(Record):
     latency_s: float = Field(ge=0)
     attempts: int = Field(ge=1)
     error: str | None
+    headers: dict[str, str] = Field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, int, int]:

@@ -16,6 +16,7 @@ from gates.flow.generating import generate_run
 from gates.flow.inputs import Findings, Inputs, examine, load_inputs, lost_letters, refuse_unpinned
 from gates.flow.measuring import measure
 from gates.flow.planning import operating_of, refuse_retired, seed_of
+from gates.flow.reloads import reloaded
 from gates.flow.seats import OpenSeat, open_seat
 from gates.flow.world import World, this_world
 from gates.judge.verdict import Verdict, judge
@@ -26,6 +27,7 @@ from gates.record.seal import Seal, SealOnDisk, latest_seal, refuse_changes, sea
 from gates.record.store import RunStore, finished_files, gate_lock, open_run, runs
 from gates.records import Record, sha256
 from gates.report.markdown import markdown
+from gates.report.seat import seat_sentences
 from gates.seat.identity import SeatIdentity, probe
 from gates.spec.load import load_gate
 from gates.spec.operating import OperatingCharacteristics
@@ -91,6 +93,8 @@ def seal(path: Path, world: World) -> SealOnDisk:
         world.say(f"sealed already, on {before.seal.sealed_at}, and nothing has changed")
         return before
     ledger, stamp = Ledger(inputs.prereg), world.stamp()
+    for warning in [] if inputs.gate.seat == "embedded" else reloaded(ledger, inputs.gate, binding):
+        world.say(f"note: {warning}")
     return write_seal(
         inputs.prereg,
         Seal(
@@ -132,7 +136,8 @@ def run(path: Path, world: World, *, again: bool = False) -> Finished:
         verdict = judge(inputs.gate, measurements)
         measurements = store.write("measurements.json", measurements)
         verdict = store.write("verdict.json", verdict)
-        report = markdown(sealed, store.number, measurements, verdict, deviations=store.deviations())
+        seat = seat_sentences(store.sessions())
+        report = markdown(sealed, store.number, measurements, verdict, deviations=store.deviations(), seat=seat)
         store.write_report(report)
         entry = ledger.append("verdict", inputs.gate.name, _outcome(store, verdict, report), world.stamp())
         return _finished(inputs, sealed, ledger, entry)

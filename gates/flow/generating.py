@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from gates.errors import RefusedError, TamperedError, UnfitSeatError
 from gates.flow.binding import bind, cards_of, context_of
 from gates.flow.inputs import Inputs
+from gates.flow.reloads import reloaded
 from gates.flow.seats import OpenSeat, open_seat
 from gates.flow.world import World
 from gates.record.ledger import Ledger
@@ -21,7 +24,9 @@ from gates.seat.canary import CanaryReport, check_adapters, same_voices
 from gates.seat.client import SeatClient
 from gates.seat.generate import Run, Task, generate, plan
 from gates.seat.identity import SeatBinding, SeatIdentity, probe
-from gates.seat.pace import Pace
+from gates.seat.pace import Pace, clock_warnings
+from gates.seat.posture import lora_slots, warnings_about
+from gates.seat.repeats import Determinism, repeat_alone, sample_of
 from gates.seat.requests import request_body
 
 
@@ -38,6 +43,14 @@ class _Work:
     @property
     def ledger(self) -> Ledger:
         return Ledger(self.inputs.prereg)
+
+
+class _Seen(NamedTuple):
+    """What one look at the seat found."""
+
+    identity: SeatIdentity
+    canary: CanaryReport
+    warnings: tuple[str, ...]
 
 
 def generate_run(inputs: Inputs, sealed: SealOnDisk, store: RunStore, world: World) -> None:
@@ -78,40 +91,68 @@ def _check_asked(inputs: Inputs, generation: Generation, arms: Mapping[str, obje
 
 
 async def _between_two_looks(work: _Work, tasks: Sequence[Task], sessions: Sequence[Session]) -> None:
-    """Look at the seat, generate, look again; the second look makes what was generated count."""
+    """Look at the seat, generate, ask a few requests again, look again; the second look makes it all count."""
     async with work.seat.client() as client:
-        salt = work.world.chance.bytes(16).hex()
-        first = await _look(work, client, "start", salt, sessions)
+        salt = _new_salt(work)
+        first, seen = await _look(work, client, "start", salt, sessions)
         pace = Pace(work.seat.concurrency, work.seat.attempts, work.world.chance, work.world.now)
-        about = work.inputs
-        fingerprint = SeatBinding.parse(
-            canonical(work.sealed.seal.binding.seat), where=str(work.sealed.path)
-        ).fingerprint
-        shared = Run(about.gate, about.beats, work.sealed.sha256, work.seat.label, salt, about.probe, fingerprint)
-        await generate(tasks, client, work.store.add, shared, pace, work.world.watch)
-        await _look(work, client, "end", salt, [*sessions, first])
+        begun = pace.instant()
+        await generate(tasks, client, work.store.add, _run_of(work, salt, seen), pace, work.world.watch)
+        jumped = clock_warnings(begun, pace.instant())
+        sample = sample_of(work.store.generations(work.sealed.sha256))
+        again = await repeat_alone(client, work.inputs.gate, sample, salt, work.seat.concurrency)
+        work.world.say(f"the seat is {again.sentence}")
+        # Under a salt of its own, so that the weights that are loaded now answer, and not a prefix cached before.
+        ended = partial(_record, work, "end", jumped=jumped, determinism=again)
+        await _look(work, client, "end", _new_salt(work), [*sessions, first], ended)
 
 
-async def _look(work: _Work, client: SeatClient, phase: Phase, salt: str, sessions: Sequence[Session]) -> Session:
+def _new_salt(work: _Work) -> str:
+    return work.world.chance.bytes(16).hex()
+
+
+def _run_of(work: _Work, salt: str, seen: _Seen) -> Run:
+    about, sealed = work.inputs, work.sealed
+    return Run(
+        gate=about.gate,
+        beats=about.beats,
+        seal=sealed.sha256,
+        seat=work.seat.label,
+        cache_salt=salt,
+        probe=about.probe,
+        fingerprint=SeatBinding.parse(canonical(sealed.seal.binding.seat), where=str(sealed.path)).fingerprint,
+        targets={model.model: model.target for model in seen.canary.models},
+        context=seen.identity.context.max_model_len,
+    )
+
+
+async def _look(
+    work: _Work,
+    client: SeatClient,
+    phase: Phase,
+    salt: str,
+    sessions: Sequence[Session],
+    record: Callable[[str, _Seen], Session] | None = None,
+) -> tuple[Session, _Seen]:
     """Probe the seat, compare with the seal and the run's first session, and record what was seen."""
     try:
-        seen = await _seen(work, client, salt, sessions)
+        seen = await _see(work, client, salt, sessions)
     except (RefusedError, UnfitSeatError) as error:
         # Before generation the seat can be put right; after it, nobody knows from when on something else answered.
         if phase == "start":
             raise
         raise _spoiled(work, error.message) from None
-    return _record(work, phase, salt, seen)
+    return (record or partial(_record, work, phase))(salt, seen), seen
 
 
-async def _seen(
-    work: _Work, client: SeatClient, salt: str, sessions: Sequence[Session]
-) -> tuple[SeatIdentity, CanaryReport]:
+async def _see(work: _Work, client: SeatClient, salt: str, sessions: Sequence[Session]) -> _Seen:
     """The seat as it is. Raises RefusedError or UnfitSeatError when it is not the sealed one, or not the one before."""
     inputs, sealed = work.inputs, work.sealed
     identity = await probe(client, inputs.gate)
-    refuse_changes(sealed, bind(inputs, identity.binding.as_json(), cards_of(inputs, identity)), inputs.gate)
-    canary = await check_adapters(client, inputs.gate, inputs.beats, salt)
+    binding = bind(inputs, identity.binding.as_json(), cards_of(inputs, identity))
+    refuse_changes(sealed, binding, inputs.gate)
+    context = identity.context
+    canary = await check_adapters(client, inputs.gate, inputs.beats, salt, context=context.max_model_len)
     if sessions:
         heard = CanaryReport.parse(canonical(sessions[0].canary), where=str(work.store.sessions_path))
         other = same_voices(heard, canary)
@@ -120,26 +161,45 @@ async def _seen(
                 "other weights answer than when this run began: " + "; ".join(other),
                 next_step="serve the adapters that were sealed; the same command then continues",
             )
-    return identity, canary
+    warnings = warnings_about(
+        inputs.gate,
+        open_to_all=context.open_routes,
+        slots=lora_slots(await client.metrics()),
+        defaults=context.defaults,
+        proxied=any(model.target for model in canary.models),
+    )
+    again = [] if inputs.gate.seat == "embedded" else reloaded(work.ledger, inputs.gate, binding)
+    return _Seen(identity, canary, (*warnings, *again))
 
 
-def _record(work: _Work, phase: Phase, salt: str, seen: tuple[SeatIdentity, CanaryReport]) -> Session:
-    identity, canary = seen
+def _record(
+    work: _Work,
+    phase: Phase,
+    salt: str,
+    seen: _Seen,
+    *,
+    jumped: Sequence[str] = (),
+    determinism: Determinism | None = None,
+) -> Session:
     stamp = work.world.stamp()
-    deviations = tuple(differences(work.sealed.seal.context, context_of(identity)))
+    deviations = tuple(differences(work.sealed.seal.context, context_of(seen.identity)))
     for deviation in deviations if phase == "start" else ():
         work.world.say(f"deviates from the seal: {deviation}")
+    for warning in seen.warnings if phase == "start" else jumped:
+        work.world.say(f"note: {warning}")
     session = Session(
         phase=phase,
         seal=work.sealed.sha256,
         at=stamp.at,
         by=stamp.by,
-        seat=identity.as_json(),
-        canary=canary.as_json(),
+        seat=seen.identity.as_json(),
+        canary=seen.canary.as_json(),
         cache_salt=salt,
         deviations=deviations,
         generations=sum(1 for _ in work.store.generations(work.sealed.sha256)),
         generations_sha256=work.store.generations_sha256(),
+        warnings=(*seen.warnings, *jumped),
+        determinism=None if determinism is None else determinism.as_json(),
     )
     work.store.add_session(session, work.ledger)
     return session

@@ -32,6 +32,7 @@ from gates.record.store import RunStore, finished_files, runs
 from gates.record.vouching import vouch
 from gates.records import Record, canonical
 from gates.report.markdown import markdown
+from gates.report.seat import seat_sentences
 
 TOLERANCE = 1e-9
 """Figures derived again on another machine may differ by this much, relative or absolute; counts may not differ."""
@@ -150,7 +151,8 @@ def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, not
     report = store.folder / "report.md"
     # The number that the report was written with: a merge of two branches may have moved the run since.
     number = said(replace(ended, entry=ended.written), "run", int)
-    told = markdown(sealed, number, measurements, verdict, deviations=store.deviations())
+    seat = seat_sentences(store.sessions())
+    told = markdown(sealed, number, measurements, verdict, deviations=store.deviations(), seat=seat)
     if not report.is_file() or report.read_text("utf-8") != told:
         notes.breaks.append(f"{report}: not the report of these measurements and this verdict")
     inputs = sealed_inputs(workspace, cache, sealed)

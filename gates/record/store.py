@@ -32,7 +32,8 @@ class Session(Record):
     """The seat as probed and its canary, when generation started or went on, and again when it had ended.
 
     `generations` and `generations_sha256` are of generations.jsonl at that moment; the ledger holds the session's own
-    hash, so that what was recorded before it cannot change unseen.
+    hash, so that what was recorded before it cannot change unseen. `warnings` are of the seat as it was found;
+    `determinism` says at the end what requests made again gave.
     """
 
     schema_: Literal["gates.session/1"] = Field(default="gates.session/1", alias="schema")
@@ -46,6 +47,8 @@ class Session(Record):
     deviations: tuple[str, ...]
     generations: int = Field(ge=0)
     generations_sha256: Sha256
+    warnings: tuple[str, ...] = ()
+    determinism: dict[str, JsonValue] | None = None
 
 
 class RunStore:
@@ -67,10 +70,11 @@ class RunStore:
 
     def sessions(self) -> list[Session]:
         """The sessions so far. Raises TamperedError for a line that is none."""
-        if not self.sessions_path.exists():
-            return []
-        lines = self.sessions_path.read_bytes().splitlines()
-        return [_parsed(Session, line, f"{self.sessions_path}:{n}") for n, line in enumerate(lines, start=1)]
+        lines = enumerate(self._session_lines(), start=1)
+        return [_parsed(Session, line, f"{self.sessions_path}:{n}") for n, line in lines]
+
+    def _session_lines(self) -> list[bytes]:
+        return self.sessions_path.read_bytes().splitlines() if self.sessions_path.exists() else []
 
     def add_session(self, session: Session, ledger: Ledger) -> None:
         """Append a session, and its hash to the ledger."""
@@ -87,7 +91,7 @@ class RunStore:
         found = self.sessions()
         mine = [s for s in ledger.entries() if s.entry.gate == self.gate and s.entry.kind == "session"]
         known = [said(s, "session_sha256", str) for s in mine if said(s, "run", int) == self.number]
-        here = [session.digest() for session in found]
+        here = [sha256(line) for line in self._session_lines()]
         if here[: len(known)] != known or len(here) > len(known) + 1:
             raise TamperedError(
                 f"{self.sessions_path}: the ledger knows {len(known)} sessions of this run, and these are others",

@@ -25,6 +25,7 @@ def markdown(
     verdict: Verdict,
     *,
     deviations: Sequence[str] = (),
+    seat: Sequence[str] = (),
 ) -> str:
     """The report of one run."""
     gate = sealed.seal.gate
@@ -40,6 +41,7 @@ def markdown(
         *bullets("Not decided", verdict.undecided, "Everything was decided."),
         *bullets("Warnings", _warnings(verdict), "None."),
         *bullets("Deviations from the sealed context", deviations, "None."),
+        *(bullets("The seat", seat, "") if seat else ()),
         *figures(measurements),
         *_controls(verdict),
         *_operating(sealed),

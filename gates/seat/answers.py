@@ -22,7 +22,10 @@ _ESCAPE = re.compile(
     rf"{_SURROGATE.format('[89abAB]')}{_SURROGATE.format('[c-fC-F]')}|({_SURROGATE.format('[89a-fA-F]')})|\\.".encode(),
     re.DOTALL,
 )
-_KEPT_HEADERS = ("x-litellm-", "via", "x-cache", "retry-after")
+_KEPT_HEADERS = frozenset({"age", "cache-status", "cf-cache-status", "via", "x-cache"}) | {
+    f"x-litellm-{name}"
+    for name in ("attempted-fallbacks", "attempted-retries", "cache-key", "model-api-base", "model-id", "version")
+}
 
 
 @dataclass(frozen=True)
@@ -125,9 +128,7 @@ def read_answer(endpoint: Endpoint, data: bytes, headers: Mapping[str, str]) -> 
         fingerprint=reply.system_fingerprint,
         prompt_sha256=None if ids is None else sha256(",".join(map(str, ids)).encode()),
         scores=_scores(choice.logprobs),
-        headers={
-            name.lower(): printable(value) for name, value in headers.items() if name.lower().startswith(_KEPT_HEADERS)
-        },
+        headers={name.lower(): printable(value) for name, value in headers.items() if name.lower() in _KEPT_HEADERS},
     )
 
 

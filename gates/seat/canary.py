@@ -16,7 +16,8 @@ from gates.errors import UnfitSeatError
 from gates.records import Record
 from gates.seat.answers import Answer, TokenScore
 from gates.seat.client import SeatClient, SeatRequest
-from gates.seat.faults import RefusedRequestError, UnknownModelError, printable
+from gates.seat.credit import check_route, target_of
+from gates.seat.faults import NotCreditedError, RefusedRequestError, UnknownModelError, printable
 from gates.seat.requests import canary_body, salted
 from gates.spec.schema import Gate
 
@@ -38,12 +39,13 @@ class ModelCanary(Record):
     """One model against itself: the largest difference between repeated answers, in nats, and its first answer.
 
     `positions` holds, for each token of that answer, (token, log probability) of the chosen one and then of the others
-    listed in its place.
+    listed in its place. `target` names what stands behind a proxy that tells.
     """
 
     model: str
     noise: float = Field(ge=0)
     positions: tuple[Annotated[tuple[tuple[str, float], ...], Field(min_length=1)], ...]
+    target: dict[str, str] = Field(default_factory=dict)
 
     @property
     def scores(self) -> Scores:
@@ -80,15 +82,18 @@ class CanaryReport(Record):
     refusal: str
 
 
-async def check_adapters(client: SeatClient, gate: Gate, prompts: Sequence[str], cache_salt: str) -> CanaryReport:
+async def check_adapters(
+    client: SeatClient, gate: Gate, prompts: Sequence[str], cache_salt: str, *, context: int | None = None
+) -> CanaryReport:
     """Ask the base and every adapter of the gate, three times each, about the first beat; ask an unknown model too.
 
+    `context` is the seat's length in tokens: prompt and answer must fit it, since vLLM would cut the answer unsaid.
     Raises UnfitSeatError with every cause and its remedy, and FaultError when the seat fails to answer.
     """
     base = gate.arms.base.model
     models = list(dict.fromkeys(arm.model for arm in gate.arms.all().values()))
     causes: list[str] = []
-    answers: dict[str, list[Scores]] = {}
+    answers: dict[str, list[Answer]] = {}
     for model in models:
         body = salted(canary_body(gate, model, prompts[0], tokens=TOKENS, top=TOP), cache_salt)
         request = SeatRequest(gate.prompts.endpoint, body)
@@ -97,11 +102,13 @@ async def check_adapters(client: SeatClient, gate: Gate, prompts: Sequence[str],
         except UnknownModelError as fault:
             causes.append(f"the seat does not serve {model!r} ({fault.message}): load it under this name")
             continue
-        causes.extend(_faults_of(model, heard[0], is_base=model == base))
-        answers[model] = [answer.scores for answer in heard]
+        causes.extend(_faults_of(model, heard, is_base=model == base))
+        answers[model] = heard
     body = salted(canary_body(gate, UNKNOWN_MODEL, prompts[0], tokens=1, top=TOP), cache_salt)
     refusal = await _refusal(client, SeatRequest(gate.prompts.endpoint, body), causes)
-    noises, pairs = _compare({model: scores for model, scores in answers.items() if all(scores)}, base, causes)
+    causes.extend(_too_long(answers.get(base, []), gate.sampling.max_tokens, context))
+    scored = {model: heard for model, heard in answers.items() if all(answer.scores for answer in heard)}
+    noises, pairs = _compare(scored, base, causes)
     if causes:
         raise UnfitSeatError(
             "\n".join(
@@ -112,8 +119,14 @@ async def check_adapters(client: SeatClient, gate: Gate, prompts: Sequence[str],
     return CanaryReport(beat=prompts[0], models=noises, pairs=pairs, refusal=refusal)
 
 
-def _faults_of(model: str, answer: Answer, *, is_base: bool) -> list[str]:
+def _faults_of(model: str, heard: Sequence[Answer], *, is_base: bool) -> list[str]:
     causes = []
+    answer = heard[0]
+    try:
+        for each in heard:
+            check_route(each, target_of(answer.headers))
+    except NotCreditedError as fault:
+        causes.append(f"{model!r} was {fault.message}")
     if not is_base and answer.model != model:
         causes.append(
             f"asked for {model!r}, answered by {answer.model!r}: something between overrides `model`; "
@@ -125,6 +138,17 @@ def _faults_of(model: str, answer: Answer, *, is_base: bool) -> list[str]:
             "use a server that gives `logprobs` (vLLM: --max-logprobs above 4)"
         )
     return causes
+
+
+def _too_long(heard: Sequence[Answer], max_tokens: int, context: int | None) -> list[str]:
+    usage = heard[0].usage if heard else None
+    if usage is None or context is None or usage.prompt_tokens + max_tokens <= context:
+        return []
+    return [
+        f"the first prompt ({usage.prompt_tokens} tokens) and max_tokens {max_tokens} do not fit the seat's context of "
+        f"{context} tokens: it would cut answers short without a word; serve with a larger --max-model-len, or seal a "
+        "smaller max_tokens"
+    ]
 
 
 async def _refusal(client: SeatClient, request: SeatRequest, causes: list[str]) -> str:
@@ -142,8 +166,9 @@ async def _refusal(client: SeatClient, request: SeatRequest, causes: list[str]) 
 
 
 def _compare(
-    answers: dict[str, list[Scores]], base: str, causes: list[str]
+    heard: dict[str, list[Answer]], base: str, causes: list[str]
 ) -> tuple[tuple[ModelCanary, ...], tuple[PairCanary, ...]]:
+    answers = {model: [answer.scores for answer in said] for model, said in heard.items()}
     noise = {model: max(distance(scores[0], again) for again in scores[1:]) for model, scores in answers.items()}
     causes.extend(
         f"{model!r} does not agree with itself: repeated greedy answers differ by {value:.3g} nats (limit {AGREES}): "
@@ -162,7 +187,12 @@ def _compare(
     )
     causes.extend(_alike(pair, base) for pair in pairs if not pair.apart)
     models = tuple(
-        ModelCanary(model=model, noise=value, positions=tuple(map(_position, answers[model][0])))
+        ModelCanary(
+            model=model,
+            noise=value,
+            positions=tuple(map(_position, answers[model][0])),
+            target=target_of(heard[model][0].headers),
+        )
         for model, value in noise.items()
     )
     return models, pairs
@@ -207,6 +237,8 @@ def same_voices(first: CanaryReport, now: CanaryReport) -> list[str]:
     for model in both:
         moved = distance(then[model].scores, since[model].scores)
         allowed = _unsteady(then[model].noise, since[model].noise)
+        if then[model].target != since[model].target:
+            changes.append(f"{model!r} is answered by another target behind the proxy")
         if moved > allowed:
             changes.append(f"{model!r} answers {moved:.3g} nats away from its first answer (allowed {allowed:.3g})")
     steady = {model for model in both if then[model].tokens == since[model].tokens}

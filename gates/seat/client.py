@@ -189,8 +189,13 @@ class SeatClient:
         status = (await self._root(path)).status_code
         return status == httpx2.codes.METHOD_NOT_ALLOWED if status in {404, 405} else None
 
-    async def _root(self, path: str) -> httpx2.Response:
-        response = await self._translated(self._http.get(f"{self.root_url}{path}"))
+    async def is_open(self, path: str) -> bool:
+        """Whether the server has a route at `path` and answers there without the API key; asked with a GET."""
+        return (await self._root(path, keyless=True)).status_code in {200, 405}
+
+    async def _root(self, path: str, *, keyless: bool = False) -> httpx2.Response:
+        extensions = {"gates.keyless": True} if keyless else {}
+        response = await self._translated(self._http.get(f"{self.root_url}{path}", extensions=extensions))
         if response.status_code >= httpx2.codes.INTERNAL_SERVER_ERROR:
             raise fault_of_status(response, secret=self._key)
         return response
@@ -212,7 +217,7 @@ class SeatClient:
         for name in [name for name in request.headers if name.lower() not in _OURS]:
             del request.headers[name]
         request.headers["Accept-Encoding"] = "identity"
-        if self._key is not None:
+        if self._key is not None and not request.extensions.get("gates.keyless"):
             request.headers["Authorization"] = f"Bearer {self._key}"
 
     async def _sift(self, response: httpx2.Response) -> None:

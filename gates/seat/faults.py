@@ -4,6 +4,7 @@ FaultError                 a request brought no answer
 ├── UnreachableError       no connection: refused, no such host, TLS
 ├── TransientError         time-out, connection lost, 429, 5xx: worth another try
 ├── BrokenContractError    an answer that is none: error body under 200, truncated JSON, no choices, no text
+├── NotCreditedError       an answer that is not the asked model's own: out of a cache, a fallback, cut short
 └── RefusedRequestError    4xx: the seat will not answer this, however often it is asked
     ├── UnauthorisedError  401, 403: the API key
     └── UnknownModelError  the seat does not serve this model
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import re
 import ssl
+from collections.abc import Mapping
 
 import httpx2
 import openai
@@ -56,6 +58,17 @@ class BrokenContractError(FaultError):
 
     def __init__(self, message: str, *, retryable: bool = True) -> None:
         super().__init__(message)
+        self.retryable = retryable
+
+
+class NotCreditedError(FaultError):
+    """A whole answer that is not the asked model's own, or not under the sealed conditions; `headers` told so."""
+
+    answered = True
+
+    def __init__(self, message: str, *, headers: Mapping[str, str], retryable: bool = False) -> None:
+        super().__init__(message)
+        self.headers = headers
         self.retryable = retryable
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
@@ -16,7 +16,8 @@ from gates.errors import SeatError, UnfitSeatError
 from gates.records import Generation
 from gates.seat.answers import Answer
 from gates.seat.client import SeatClient, SeatRequest
-from gates.seat.faults import FaultError, TransientError, UnreachableError, printable
+from gates.seat.credit import check_length, check_route
+from gates.seat.faults import FaultError, NotCreditedError, TransientError, UnreachableError, printable
 from gates.seat.pace import Pace
 from gates.seat.requests import request_body, salted
 from gates.spec.prompts import all_shown
@@ -36,6 +37,7 @@ class Run:
     """What every generation of a run shares: gate, beats, hashes of seal and seat, cache salt, the probe's beats.
 
     The probe's prompts are numbered after the open ones. `fingerprint` is the sealed seat's; None: not compared.
+    `targets` name by model what stood behind a proxy when the canary asked; `context` is the seat's length in tokens.
     """
 
     gate: Gate
@@ -45,6 +47,8 @@ class Run:
     cache_salt: str
     probe: Sequence[str] = ()
     fingerprint: str | None = None
+    targets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    context: int | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,8 @@ class _Driver:
             record = _Attempt(task, body, attempt, self._pace.now().isoformat(), self._pace.monotonic())
             try:
                 answer = await self._client.complete(request)
+                check_route(answer, self._run.targets.get(str(body["model"])))
+                check_length(answer, self._run.gate.sampling.max_tokens, self._run.context)
             except FaultError as fault:
                 self._answered += fault.answered
                 if fault.retryable and attempt < self._pace.attempts:
@@ -156,7 +162,8 @@ class _Driver:
                 alone = not fault.answered and self._answered == answered_before
                 if fault.stops or isinstance(fault, UnreachableError) or alone:
                     raise self._stopped(task, fault, attempt) from None
-                return self._record(record, Answer("", None), error=printable(fault.message))
+                told = fault.headers if isinstance(fault, NotCreditedError) else {}
+                return self._record(record, Answer("", None, headers=told), error=printable(fault.message))
             self._answered += 1
             self._check_model(task, answer)
             self._check_fingerprint(task, answer)
@@ -181,6 +188,7 @@ class _Driver:
             latency_s=max(0.0, self._pace.monotonic() - attempt.begun),
             attempts=attempt.number,
             error=error,
+            headers=dict(answer.headers),
         )
 
     def _check_model(self, task: Task, answer: Answer) -> None:

@@ -14,6 +14,7 @@ from gates.errors import UnfitSeatError, UsageError
 from gates.records import Record, Sha256, digest
 from gates.seat.client import SeatClient, SeatRequest
 from gates.seat.faults import BrokenContractError, printable
+from gates.seat.posture import Defaults, defaults_in_force, open_routes
 from gates.spec.schema import Gate
 
 _CHANGING = frozenset({"created", "permission"})
@@ -46,13 +47,16 @@ class SeatContext(Record):
     """What is recorded and may change: served adapters, cache configuration, context length, runtime loading.
 
     `cache` holds the labels of vLLM's `cache_config_info`, None without; `max_model_len` is in tokens; `runtime_lora`
-    says whether anybody who reaches the seat can load adapters, None where it does not show.
+    says whether adapters can be loaded while the seat runs, None where it does not show. `defaults`: what a request
+    without sampling fields is sampled by; `open_routes` answer without the API key.
     """
 
     loras: tuple[LoraCard, ...]
     cache: dict[str, str] | None
     max_model_len: int | None
     runtime_lora: bool | None
+    defaults: Defaults | None = None
+    open_routes: tuple[str, ...] = ()
 
 
 class SeatIdentity(Record):
@@ -65,7 +69,7 @@ class SeatIdentity(Record):
 
 
 async def probe(client: SeatClient, gate: Gate) -> SeatIdentity:
-    """Ask the seat who it is: five reads, and one request of one token for the fingerprint.
+    """Ask the seat who it is: reads, one request of one token for the fingerprint, and three short ones for defaults.
 
     Raises UnfitSeatError when the seat does not serve the gate's base, or serves one name twice, and FaultError when
     it does not answer.
@@ -96,6 +100,8 @@ async def probe(client: SeatClient, gate: Gate) -> SeatIdentity:
             cache=None if metrics is None else _cache_labels(metrics),
             max_model_len=length if type(length) is int else None,
             runtime_lora=await client.has_route("/v1/load_lora_adapter"),
+            defaults=await defaults_in_force(client, gate),
+            open_routes=await open_routes(client),
         ),
     )
 
@@ -115,6 +121,11 @@ def _base_card(cards: tuple[dict[str, JsonValue], ...], model: str) -> dict[str,
             next_step="give the adapter a name that no base has, and load it again",
         )
     card = cards[names.index(model)]
+    if card.get("parent") == model:
+        raise UnfitSeatError(
+            f"the seat lists {model!r} as an adapter of itself: an adapter hides the base of this name",
+            next_step="give the adapter a name that no base has, and load it again",
+        )
     return {key: value for key, value in card.items() if key not in _CHANGING}
 
 

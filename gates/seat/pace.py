@@ -16,6 +16,13 @@ LONGEST_WAIT_S = 300.0
 """The longest time that a Retry-After header is obeyed, in seconds."""
 
 
+LARGEST_JUMP_S = 5.0
+"""How far clock and counter may drift apart in one generation before it is said, in seconds."""
+
+Instant = tuple[datetime, float]
+"""A time of the clock, and the seconds of a counter that nobody can set."""
+
+
 @dataclass(frozen=True)
 class Pace:
     """Requests at a time, attempts a request, and the sources of time and chance.
@@ -29,6 +36,10 @@ class Pace:
     now: Callable[[], datetime]
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    def instant(self) -> Instant:
+        """Clock and counter now."""
+        return self.now(), self.monotonic()
 
     def wait_s(self, attempt: int, retry_after: str | None) -> float:
         """Seconds to wait after failed attempt number `attempt` (from 1).
@@ -48,3 +59,14 @@ class Pace:
         except (TypeError, ValueError, OverflowError):
             return 0.0  # no header, or one in neither form: the backoff alone decides
         return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - self.now()).total_seconds())
+
+
+def clock_warnings(begun: Instant, ended: Instant) -> list[str]:
+    """A sentence when the clock was set, or the machine slept, between two instants; else nothing."""
+    jump = (ended[0] - begun[0]).total_seconds() - (ended[1] - begun[1])
+    if abs(jump) <= LARGEST_JUMP_S:
+        return []
+    return [
+        f"this machine's clock moved {jump:+.0f} s against its counter while generating (it was set, or the machine "
+        "slept): recorded times are off by as much; latencies and waits are counted, not read off the clock"
+    ]

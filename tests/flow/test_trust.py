@@ -36,7 +36,7 @@ class Seat:
         if model not in {"base", "voice-one"}:
             await wire.send(error("The model does not exist.", "NotFoundError", 404), 404)
             return
-        if not request.body.get("logprobs") and request.body["max_tokens"] > 1:
+        if request.body.get("cache_salt") and not request.body.get("logprobs"):
             self.told += 1
             self.at.pop(self.told, lambda: None)()
         weights = self.weights if model == "voice-one" else None

@@ -43,6 +43,7 @@ from tests.seat.faulty import (
 GATE = a_gate()
 RUN = Run(gate=GATE, beats=BEATS, seal="0" * 64, seat="seat-1", cache_salt="salt-1")
 ONE_TASK = [Task("one", 0, 1)]
+FULL = {"prompt_tokens": 3, "completion_tokens": 40}
 
 
 class Clock:
@@ -201,7 +202,7 @@ def test_progress_counts() -> None:
     ("handler", "text", "finish"),
     [
         (changed(choices=[{"message": {"content": ""}, "finish_reason": "stop"}]), "", "stop"),
-        (changed(choices=[{"message": {"content": "cut"}, "finish_reason": "length"}]), "cut", "length"),
+        (changed(choices=[{"message": {"content": "cut"}, "finish_reason": "length"}], usage=FULL), "cut", "length"),
     ],
 )
 def test_empty_and_cut_off_answers_are_recorded_as_they_are(handler: Handler, text: str, finish: str | None) -> None:
@@ -263,7 +264,7 @@ def test_an_answer_that_is_broken_off_is_tried_again_and_then_an_error(reason: s
 
 
 def test_half_a_surrogate_pair_is_recorded_at_once() -> None:
-    cut = changed(choices=[{"message": {"content": "a \ud83d"}, "finish_reason": "length"}])
+    cut = changed(choices=[{"message": {"content": "a \ud83d"}, "finish_reason": "length"}], usage=FULL)
     (generation,) = drive(FaultySeat(faults=[cut]))
     assert (generation.text, generation.attempts, generation.error) == ("a \ufffd", 1, None)
     assert canonical(generation.as_json())
