@@ -36,9 +36,9 @@ def _other_bytes(before: SealOnDisk, gate: Gate, now: Binding) -> dict[str, str]
         if earlier is not None and _unsafe(earlier, identity):
             found[model] = (
                 f"{model!r} was sealed with other bytes on {before.seal.sealed_at} (gate {before.seal.gate.name!r}) "
-                "and is served under the same name from the same path: a server that was not restarted since may answer "
-                "from the old weights or a mixture of both; load the new bytes under a new name or from a new path, or "
-                "restart the server"
+                "and is served under the same name from the same path: a server that was not restarted since may "
+                "answer from the old weights or a mixture of both; load the new bytes under a new name or from a new "
+                "path, or restart the server"
             )
     return found
 

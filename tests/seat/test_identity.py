@@ -90,6 +90,12 @@ def test_an_adapter_that_hides_its_base_is_refused() -> None:
     assert "give the adapter a name that no base has" in caught.value.next_step
 
 
+def test_an_adapter_that_stands_in_its_bases_place_is_refused() -> None:
+    cards = reply({"data": [card(BASE, parent=BASE), card(ONE, parent=BASE)]})
+    with pytest.raises(UnfitSeatError, match="lists 'base' as an adapter of itself: an adapter hides the base"):
+        identify(FaultySeat(routes={"/v1/models": cards}))
+
+
 def test_a_card_without_canonical_form_is_refused() -> None:
     cards = reply({"data": [{"id": BASE, "size": 2**60}]})
     with pytest.raises(BrokenContractError, match="no canonical JSON form"):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.seat.pace import LONGEST_BACKOFF_S, LONGEST_WAIT_S, Pace
+from gates.seat.pace import LONGEST_BACKOFF_S, LONGEST_WAIT_S, Pace, clock_warnings
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -47,3 +47,13 @@ def test_a_wait_is_bounded_and_grows(attempt: int, seed: int, header: str | None
 def test_waits_are_spread() -> None:
     one = pace()
     assert len({one.wait_s(3, None) for _ in range(20)}) == 20
+
+
+@pytest.mark.parametrize(
+    ("wall", "counted", "said"),
+    [(100.0, 100.0, None), (104.0, 100.0, None), (3700.0, 100.0, "+3600 s"), (40.0, 100.0, "-60 s")],
+)
+def test_a_clock_that_is_set_while_generating_is_said(wall: float, counted: float, said: str | None) -> None:
+    begun = (datetime(2026, 1, 1, tzinfo=UTC), 7.0)
+    found = clock_warnings(begun, (begun[0] + timedelta(seconds=wall), begun[1] + counted))
+    assert [said in sentence for sentence in found] == ([] if said is None else [True])
