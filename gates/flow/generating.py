@@ -98,13 +98,26 @@ async def _between_two_looks(work: _Work, tasks: Sequence[Task], sessions: Seque
         pace = Pace(work.seat.concurrency, work.seat.attempts, work.world.chance, work.world.now)
         begun = pace.instant()
         await generate(tasks, client, work.store.add, _run_of(work, salt, seen), pace, work.world.watch)
-        jumped = clock_warnings(begun, pace.instant())
+        found = [*clock_warnings(begun, pace.instant()), *_lost(work)]
         sample = sample_of(work.store.generations(work.sealed.sha256))
         again = await repeat_alone(client, work.inputs.gate, sample, salt, work.seat.concurrency)
         work.world.say(f"the seat is {again.sentence}")
         # Under a salt of its own, so that the weights that are loaded now answer, and not a prefix cached before.
-        ended = partial(_record, work, "end", jumped=jumped, determinism=again)
+        ended = partial(_record, work, "end", found=found, determinism=again)
         await _look(work, client, "end", _new_salt(work), [*sessions, first], ended)
+
+
+def _lost(work: _Work) -> list[str]:
+    """How many requests brought no answer that counts, and why the first of each arm did not."""
+    lost: dict[str, list[Generation]] = {}
+    for generation in work.store.generations(work.sealed.sha256):
+        if generation.error is not None:
+            lost.setdefault(generation.arm, []).append(generation)
+    return [
+        f"{arm}: {len(errors)} request(s) brought no answer that counts, the first (prompt {errors[0].prompt}, seed "
+        f"{errors[0].seed}): {errors[0].error}"
+        for arm, errors in lost.items()
+    ]
 
 
 def _new_salt(work: _Work) -> str:
@@ -178,14 +191,14 @@ def _record(
     salt: str,
     seen: _Seen,
     *,
-    jumped: Sequence[str] = (),
+    found: Sequence[str] = (),
     determinism: Determinism | None = None,
 ) -> Session:
     stamp = work.world.stamp()
     deviations = tuple(differences(work.sealed.seal.context, context_of(seen.identity)))
     for deviation in deviations if phase == "start" else ():
         work.world.say(f"deviates from the seal: {deviation}")
-    for warning in seen.warnings if phase == "start" else jumped:
+    for warning in seen.warnings if phase == "start" else found:
         work.world.say(f"note: {warning}")
     session = Session(
         phase=phase,
@@ -198,7 +211,7 @@ def _record(
         deviations=deviations,
         generations=sum(1 for _ in work.store.generations(work.sealed.sha256)),
         generations_sha256=work.store.generations_sha256(),
-        warnings=(*seen.warnings, *jumped),
+        warnings=(*seen.warnings, *found),
         determinism=None if determinism is None else determinism.as_json(),
     )
     work.store.add_session(session, work.ledger)

@@ -167,7 +167,9 @@ _MEANING = {
 def fault_of_status(response: httpx2.Response, *, secret: str | None) -> FaultError:
     """Our exception for an answer whose status is not 2xx; its body has been read."""
     status, said = response.status_code, printable(response.text, secret=secret)
-    message = f"the seat answered {status}: {said or 'without a body'}"
+    wait = response.headers.get("retry-after")
+    asks = f" (Retry-After: {printable(wait, secret=secret, limit=60)})" if wait else ""
+    message = f"the seat answered {status}{asks}: {said or 'without a body'}"
     if status in {401, 403, 407}:
         return UnauthorisedError(
             message, next_step="put the seat's key in the variable that seat.api_key_env names", stops=True
@@ -176,7 +178,7 @@ def fault_of_status(response: httpx2.Response, *, secret: str | None) -> FaultEr
         return UnknownModelError(message, next_step="load the adapter under the name the gate gives it", stops=True)
     if status in _WAIT or status >= 500:
         answered = status >= 500 and status not in _DOWN
-        return TransientError(message, retry_after=response.headers.get("retry-after"), answered=answered)
+        return TransientError(message, retry_after=wait, answered=answered)
     if status < 400:
         return RefusedRequestError(
             f"the seat redirects ({status}); redirects are not followed, because they could lead to another seat",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,55 +10,15 @@ import pytest
 import yaml
 
 from gates.record.ledger import Ledger
-from gates.records import sha256
 from tests.flow.conftest import gates, lines
-from tests.seat.faulty import FaultySeat, Request, Wire, answer, card, error
+from tests.flow.threaded import Seat, running
 from tests.small import small_workspace
-
-LETTERS = str.maketrans("0123456789", "ghijklmnop")
-
-
-class Seat:
-    """A seat in a thread of its own, whose weights, adapter root and fingerprint a test changes as it runs."""
-
-    def __init__(self) -> None:
-        self.weights, self.root, self.fingerprint = "voice-one", "/models/voice-one", "f-1"
-        self.told = 0
-        self.at: dict[int, Callable[[], None]] = {}
-        self.faulty = FaultySeat(always=self.tell, routes={"/v1/models": self.cards})
-        self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self.loop.run_forever)
-
-    async def tell(self, request: Request, wire: Wire) -> None:
-        model = request.body["model"]
-        if model not in {"base", "voice-one"}:
-            await wire.send(error("The model does not exist.", "NotFoundError", 404), 404)
-            return
-        if request.body.get("cache_salt") and not request.body.get("logprobs"):
-            self.told += 1
-            self.at.pop(self.told, lambda: None)()
-        weights = self.weights if model == "voice-one" else None
-        document = answer(request.body, weights=weights, system_fingerprint=self.fingerprint)
-        asked = [request.body.get(name) for name in ("model", "messages", "seed")]
-        words = [sha256(f"{asked}{place}".encode())[:2].translate(LETTERS) for place in range(40)]
-        document["choices"][0]["message"]["content"] = " ".join(words)
-        await wire.send(document)
-
-    async def cards(self, request: Request, wire: Wire) -> None:
-        adapter = card("voice-one", parent="base") | {"root": self.root}
-        await wire.send({"object": "list", "data": [card("base"), adapter]})
 
 
 @pytest.fixture
 def seat() -> Iterator[Seat]:
-    made = Seat()
-    made.thread.start()
-    asyncio.run_coroutine_threadsafe(made.faulty.__aenter__(), made.loop).result(10)
-    yield made
-    asyncio.run_coroutine_threadsafe(made.faulty.__aexit__(None, None, None), made.loop).result(10)
-    made.loop.call_soon_threadsafe(made.loop.stop)
-    made.thread.join(10)
-    made.loop.close()
+    with running() as made:
+        yield made
 
 
 @pytest.fixture

@@ -1,0 +1,73 @@
+"""A seat in a thread of its own, so that whole commands can run against it, and what a test changes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from gates.records import sha256
+from tests.seat.faulty import FaultySeat, Handler, Request, Wire, answer, card, error
+
+LETTERS = str.maketrans("0123456789", "ghijklmnop")
+
+
+class Seat:
+    """A seat in a thread of its own, whose weights, adapter root and fingerprint a test changes as it runs."""
+
+    def __init__(self) -> None:
+        self.weights, self.root, self.fingerprint = "voice-one", "/models/voice-one", "f-1"
+        self.told = 0
+        self.fault: Handler | None = None
+        self.knows_all = self.caches = False
+        self.cache: dict[str, str | None] = {}
+        self.at: dict[int, Callable[[], None]] = {}
+        self.faulty = FaultySeat(always=self.tell, routes={"/v1/models": self.cards})
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever)
+
+    async def tell(self, request: Request, wire: Wire) -> None:
+        model = request.body["model"]
+        if model not in {"base", "voice-one"} and not self.knows_all:
+            await wire.send(error("The model does not exist.", "NotFoundError", 404), 404)
+            return
+        if request.body.get("cache_salt") and not request.body.get("logprobs"):
+            self.told += 1
+            self.at.pop(self.told, lambda: None)()
+            if self.fault is not None:
+                await self.fault(request, wire)
+                return
+        weights = self.weights if model == "voice-one" else None
+        if self.caches:  # a prefix of this name, salt and prompt keeps the weights that first read it
+            weights = self.cache.setdefault(str([model, request.body.get("cache_salt")]), weights)
+        document = answer(request.body, weights=weights, system_fingerprint=self.fingerprint)
+        asked = json.dumps([request.body.get(name) for name in ("model", "messages", "seed")], sort_keys=True)
+        words = [sha256(f"{asked}{place}".encode())[:2].translate(LETTERS) for place in range(40)]
+        document["choices"][0]["message"]["content"] = " ".join(words)
+        await wire.send(document)
+
+    async def cards(self, request: Request, wire: Wire) -> None:
+        adapter = card("voice-one", parent="base") | {"root": self.root}
+        await wire.send({"object": "list", "data": [card("base"), adapter]})
+
+    def mend(self) -> None:
+        """Behave well again."""
+        self.weights, self.root, self.fingerprint = "voice-one", "/models/voice-one", "f-1"
+        self.fault, self.knows_all, self.caches, self.told = None, False, False, 0
+        self.at.clear()
+        self.cache.clear()
+
+
+@contextmanager
+def running() -> Iterator[Seat]:
+    """A seat that answers for as long as the context lasts."""
+    made = Seat()
+    made.thread.start()
+    asyncio.run_coroutine_threadsafe(made.faulty.__aenter__(), made.loop).result(10)
+    yield made
+    asyncio.run_coroutine_threadsafe(made.faulty.__aexit__(None, None, None), made.loop).result(10)
+    made.loop.call_soon_threadsafe(made.loop.stop)
+    made.thread.join(10)
+    made.loop.close()
