@@ -134,7 +134,7 @@ def _run_of(work: _Work, salt: str, seen: _Seen) -> Run:
         cache_salt=salt,
         probe=about.probe,
         fingerprint=SeatBinding.parse(canonical(sealed.seal.binding.seat), where=str(sealed.path)).fingerprint,
-        targets={model.model: model.target for model in seen.canary.models},
+        targets=seen.canary.targets,
         context=seen.identity.context.max_model_len,
     )
 
@@ -179,7 +179,7 @@ async def _see(work: _Work, client: SeatClient, salt: str, sessions: Sequence[Se
         open_to_all=context.open_routes,
         slots=lora_slots(await client.metrics()),
         defaults=context.defaults,
-        proxied=any(model.target for model in canary.models),
+        proxied=any(canary.targets.values()),
     )
     again = [] if inputs.gate.seat == "embedded" else reloaded(work.ledger, inputs.gate, binding)
     return _Seen(identity, canary, (*warnings, *again))

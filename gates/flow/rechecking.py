@@ -130,6 +130,8 @@ async def _recheck(work: _Work) -> Rechecked:
             plan.cache_salt,
             about.probe,
             identity.binding.fingerprint,
+            CanaryReport.parse(canonical(plan.canary), where=str(store.folder)).targets,
+            identity.context.max_model_len,
         )
         pace = Pace(work.seat.concurrency, work.seat.attempts, work.world.chance, work.world.now)
         await generate(tasks, client, store.add, shared, pace, work.world.watch)
@@ -148,7 +150,8 @@ async def _plan(work: _Work, client: SeatClient) -> tuple[RecheckPlan, RunStore]
     """The plan of the unfinished recheck that asks the same, or a new one, in the ledger before any text."""
     salt = work.world.chance.bytes(16).hex()
     identity = await probe(client, work.gate)
-    canary = await check_adapters(client, work.gate, work.inputs.beats, salt)
+    length = identity.context.max_model_len
+    canary = await check_adapters(client, work.gate, work.inputs.beats, salt, context=length)
     for started, ended in rechecks(work.ledger, work.run.store.gate, work.run.store.number):
         store = sample_store(work.run.store, said(started, "recheck", int))
         known = None if ended else read_plan(store, started)

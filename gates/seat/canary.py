@@ -81,6 +81,11 @@ class CanaryReport(Record):
     pairs: tuple[PairCanary, ...]
     refusal: str
 
+    @property
+    def targets(self) -> dict[str, dict[str, str]]:
+        """What stood behind a proxy for each model; empty where nothing told."""
+        return {model.model: model.target for model in self.models}
+
 
 async def check_adapters(
     client: SeatClient, gate: Gate, prompts: Sequence[str], cache_salt: str, *, context: int | None = None
