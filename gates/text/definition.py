@@ -1,0 +1,43 @@
+"""What a word is (`words@1`), said slowly: NFKC, straight quotes, dashes as spaces, runs of letters by one pattern.
+
+`gates.text.flat` gives the same words faster; a text's rare characters come here.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_QUOTES = dict.fromkeys(map(ord, "\u2018\u2019\u201a\u201b\u02bc\u2032\u00b4\u0060"), "'")
+_DASHES = dict.fromkeys(map(ord, "\u2010\u2012\u2013\u2014\u2015\u2212"), " ")
+_SOFT = dict.fromkeys((0x00AD, 0x061C, 0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0x2060, 0xFEFF))
+_TABLE = _QUOTES | _DASHES | _SOFT
+LETTERS = re.compile(r"[^\W\d_]+")
+WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+# Every mark that can follow a letter, among other signs: what no letter interrupts is the slow part of normalising.
+_MARKED = re.compile(r"(?:[^\w\0-\u02ff]|[\uff9e\uff9f]){31,}")
+_MOST_MARKS = 30
+
+
+def normalise(text: str) -> str:
+    """NFKC with straight quotes, dashes and circled or ancient numerals as spaces, and invisible signs removed.
+
+    Of combining marks in a row the first 30 count and the rest is dropped, so that the time is linear in the length.
+    Source: UAX #15, section 13 (Stream-Safe Text Format), which no natural language exceeds.
+    """
+    plain = unicodedata.normalize("NFKC", _MARKED.sub(_stream_safe, text.translate(_TABLE)))
+    return plain.translate(_TABLE | numerals(plain))
+
+
+def _stream_safe(run: re.Match[str]) -> str:
+    kept, marks = [], 0
+    for char in run[0]:
+        marks = marks + 1 if unicodedata.combining(unicodedata.normalize("NFKD", char)[0]) else 0
+        if marks <= _MOST_MARKS:
+            kept.append(char)
+    return "".join(kept)
+
+
+def numerals(text: str) -> dict[int, str]:
+    r"""The text's numerals that are neither digits nor letters, such as a circled 1, as blanks: Python's \w holds them."""
+    return {ord(char): " " for char in set(text) if char.isnumeric() and not char.isdecimal() and not char.isalpha()}

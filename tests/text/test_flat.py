@@ -1,0 +1,57 @@
+"""The fast words against the definition: the same list for any text, wherever its rare characters stand."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gates.text import prose_words, words
+from gates.text.definition import WORD, normalise
+
+BROKEN_LINE = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\r?\n[ \t]*(?=[^\W\d_])")
+ITALICS = re.compile(r"_([^_\n]+)_")
+
+# What meets a rule or an edge of a table, mixed densely: marks, sigmas, ligatures, dotted capitals, jamo, numerals.
+EDGES = "aBzé É'’`´ʼ″ -—‐\u00ad_\n\r\t1½²❶Ⅻ ﬁ"
+EDGES += "İi\u0307\u0301\u0345ΣσςAΣ KÅµſªº¨¯\u200b\u200d\ufeff…“”«»ᄀ\u1161ˈʰ〇漢\x01\x00\x85\u2028"
+TEXTS = st.text() | st.text(st.sampled_from(EDGES)) | st.text(st.sampled_from("ab-_\n '’"))
+
+
+def slow_words(text: str, *, case: str = "lower") -> list[str]:
+    found = WORD.findall(normalise(text))
+    return [word.lower() for word in found] if case == "lower" else found
+
+
+def slow_prose_words(text: str) -> list[str]:
+    return slow_words(ITALICS.sub(r"\1", BROKEN_LINE.sub("", text)))
+
+
+@given(TEXTS, st.sampled_from(["lower", "keep"]))
+def test_words_are_the_definitions(text: str, case: str) -> None:
+    assert words(text, case=case) == slow_words(text, case=case)
+
+
+@given(TEXTS)
+def test_prose_words_are_the_definitions(text: str) -> None:
+    assert prose_words(text) == slow_prose_words(text)
+
+
+@pytest.mark.parametrize("first", [*range(0, 0x3100, 0x700), 0xD700, 0xF900, 0xFE00, 0x1D400, 0x1F100, 0x10FF00])
+def test_every_character_in_every_place(first: int) -> None:
+    frame = "a{}b {} don{}t a\u0301{} {}\u0301b a-\n{} _{}_ x"
+    text = " . ".join(frame.replace("{}", chr(code)) for code in range(first, min(first + 0x700, sys.maxunicode)))
+    assert prose_words(text) == slow_prose_words(text)
+
+
+def test_every_ascii_character_beside_every_other() -> None:
+    text = "\n.\n".join(f"x{chr(a)}{chr(b)}y'{chr(a)}{chr(b)}" for a in range(128) for b in range(128))
+    assert prose_words(text) == slow_prose_words(text)
+
+
+def test_a_long_stretch_without_blanks_is_cut_alike() -> None:
+    text = "漢字かな" * 1000 + " don’t " + "é\u0301" * 1000
+    assert prose_words(text) == slow_prose_words(text)
