@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,20 +43,29 @@ class Match:
     sources: tuple[Source, ...]
 
 
+class Piece(NamedTuple):
+    """Words of a source file, the first of them the file's word `start`."""
+
+    file: str
+    words: Sequence[str]
+    start: int = 0
+
+
 class NgramIndex:
     """All n-grams of named source documents; no n-gram crosses from one document into the next.
 
-    `documents` are (file, words) pairs and are read one at a time. `n` is the shortest run that counts, in words.
+    `documents` are (file, words) pairs or pieces, and are read one at a time. `n` is the shortest run that counts, in
+    words.
     Memory is about 20 bytes a word. Raises UsageError when n is below 1.
     """
 
-    def __init__(self, documents: Iterable[tuple[str, Sequence[str]]], n: int) -> None:
+    def __init__(self, documents: Iterable[tuple[str, Sequence[str]] | Piece], n: int) -> None:
         if n < 1:
             raise UsageError(
                 f"n = {n}: an n-gram holds at least one word", next_step="give n as 1 or more (8 is usual)"
             )
         self.n = n
-        self._files: list[str] = []
+        self._files: list[tuple[str, int]] = []
         self._vocabulary: dict[str, int] = {}
         self._ids, self._begins = join(self._numbered(documents), SOURCE_BORDER)
         places = np.flatnonzero(_whole(self._ids, n))
@@ -95,10 +105,10 @@ class NgramIndex:
         known = counts > 0
         return at[known], low[known], counts[known]
 
-    def _numbered(self, documents: Iterable[tuple[str, Sequence[str]]]) -> Iterator[list[int]]:
+    def _numbered(self, documents: Iterable[tuple[str, Sequence[str]] | Piece]) -> Iterator[list[int]]:
         number = self._vocabulary.setdefault
-        for file, words in documents:
-            self._files.append(file)
+        for file, words, start in (Piece(*document) for document in documents):
+            self._files.append((file, start))
             yield [number(word, len(self._vocabulary) + 1) for word in words]
 
     def _known(self, words: Sequence[str]) -> list[int]:
@@ -159,9 +169,10 @@ class NgramIndex:
 
     def _sources(self, places: Sequence[int]) -> tuple[Source, ...]:
         """Where places of the joined sources stand in their files."""
-        files = np.searchsorted(self._begins, places, side="right") - 1
-        pairs = zip(files.tolist(), places, strict=True)
-        return tuple(Source(file=self._files[file], start=place - int(self._begins[file])) for file, place in pairs)
+        numbers = np.searchsorted(self._begins, places, side="right") - 1
+        within = (np.asarray(places, dtype=np.intp) - self._begins[numbers]).tolist()
+        files = (self._files[number] for number in numbers.tolist())
+        return tuple(Source(file=file, start=start + k) for (file, start), k in zip(files, within, strict=True))
 
 
 def join(pieces: Iterable[Sequence[int]], border: int) -> tuple[Ids, Places]:

@@ -39,5 +39,5 @@ def _stream_safe(run: re.Match[str]) -> str:
 
 
 def numerals(text: str) -> dict[int, str]:
-    r"""The text's numerals that are neither digits nor letters, such as a circled 1, as blanks: Python's \w holds them."""
+    r"""Numerals that are neither digits nor letters, such as a circled 1, as blanks: Python's \w holds them."""
     return {ord(char): " " for char in set(text) if char.isnumeric() and not char.isdecimal() and not char.isalpha()}

@@ -1,0 +1,164 @@
+"""What a stream of source text shares with some texts: the stretches that can match, everything else let through.
+
+The n-grams of the texts (the small side) are kept as hashes; the sources (of any size) pass by as flat bytes, in shards
+of any size. What is kept of them holds every n-gram that the texts hold, so that an index over it gives exactly the
+matches of an index over everything; a hash that lies costs a stretch too many, never a match too few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gates.text import split
+
+_Hashes = npt.NDArray[np.uint64]
+_Places = npt.NDArray[np.intp]
+
+_TABLE_BITS = 22  # 4 MB: stays in a processor's cache, and turns away 29 of 30 n-grams at 150,000 of the texts
+_WORD = 8  # bytes of a word that its hash sees: the first ones, and a blank where the word is shorter
+_BLANK = ord(" ")
+_BLANKS, _LOW, _HIGH = (np.uint64(int.from_bytes(bytes([byte] * _WORD))) for byte in (_BLANK, 0x01, 0x80))
+_SCATTER, _BASE = np.uint64(0x9E3779B97F4A7C15), 0xD1342543DE82EF95
+
+
+class Stretch(NamedTuple):
+    """Words of a source document from word `start` on."""
+
+    start: int
+    words: tuple[str, ...]
+
+    @property
+    def end(self) -> int:
+        """The word after its last."""
+        return self.start + len(self.words)
+
+
+@dataclass(frozen=True)
+class Sifted:
+    """What is left of a part of one document: how many words it had, its first and last ones, and what may match.
+
+    `head` and `tail` are the first and last n − 1 words (all, where there are fewer); `stretches` ascend and neither
+    overlap nor touch.
+    """
+
+    count: int
+    head: tuple[str, ...]
+    tail: tuple[str, ...]
+    stretches: tuple[Stretch, ...]
+
+
+NOTHING = Sifted(0, (), (), ())
+
+
+class Sieve:
+    """The n-grams of texts, given in words, as a filter of source text; n is 1 or more."""
+
+    def __init__(self, texts: Iterable[Sequence[str]], n: int) -> None:
+        self.n = n
+        hashes = [_hashes(" ".join(text).encode("utf-8", "surrogatepass"), n)[1] for text in texts]
+        self._hashes = np.sort(np.concatenate([np.empty(0, dtype=np.uint64), *hashes]))
+        self._table = np.zeros(1 << _TABLE_BITS, dtype=np.bool_)
+        self._table[_rows(self._hashes)] = True
+
+    def sift(self, flat: bytes) -> Sifted:
+        """A part of a document, given as flat words, without what no text holds."""
+        starts, hashes = _hashes(flat, self.n)
+        at = np.flatnonzero(self._table.take(_rows(hashes)))
+        at = at[_among(hashes[at], self._hashes)]
+        keep = self.n - 1
+        ends = np.append(starts[1:], len(flat))
+        return Sifted(
+            count=starts.size,
+            head=tuple(split(flat[: ends[keep - 1]])) if starts.size > keep > 0 else tuple(split(flat))[:keep],
+            tail=tuple(split(flat[starts[-keep] :])) if starts.size > keep > 0 else tuple(split(flat))[:keep],
+            stretches=tuple(
+                Stretch(first, tuple(split(flat[starts[first] : ends[last - 1]])))
+                for first, last in self._stretches(at)
+            ),
+        )
+
+    def joined(self, parts: Iterable[Sifted]) -> Sifted:
+        """The whole of parts that follow one another, with what their borders cut through."""
+        whole, stretches = NOTHING, list[Stretch]()
+        for part in parts:
+            border = self.sift(" ".join(whole.tail + part.head).encode("utf-8"))
+            _add(stretches, border.stretches, whole.count - len(whole.tail))
+            _add(stretches, part.stretches, whole.count)
+            head = whole.head if len(whole.head) == self.n - 1 else (whole.head + part.head)[: self.n - 1]
+            tail = (whole.tail + part.tail)[max(0, len(whole.tail) + len(part.tail) - self.n + 1) :]
+            whole = Sifted(whole.count + part.count, head, tail, ())
+        return Sifted(whole.count, whole.head, whole.tail, tuple(stretches))
+
+    def _stretches(self, at: _Places) -> Iterator[tuple[int, int]]:
+        """First and last word (that one excluded) of the n-grams that begin `at`, those that touch joined."""
+        if at.size:
+            cuts = np.flatnonzero(np.diff(at) > self.n)
+            first, last = at[np.concatenate([[0], cuts + 1])], at[np.append(cuts, at.size - 1)] + self.n
+            yield from zip(first.tolist(), last.tolist(), strict=True)
+
+
+def _add(stretches: list[Stretch], more: Sequence[Stretch], shift: int) -> None:
+    for start, words in more:
+        last = stretches[-1] if stretches else Stretch(-1, ())
+        begin = start + shift
+        if begin > last.end or not stretches:
+            stretches.append(Stretch(begin, words))
+        elif begin + len(words) > last.end:
+            stretches[-1] = Stretch(last.start, last.words + words[last.end - begin :])
+
+
+def _hashes(flat: bytes, n: int) -> tuple[_Places, _Hashes]:
+    """Where each word begins, and a hash of every window of n words: equal words, equal hashes."""
+    padded = np.full(len(flat) + 1 + _WORD, _BLANK, dtype=np.uint8)
+    padded[1 : len(flat) + 1] = np.frombuffer(flat, dtype=np.uint8)
+    blank = padded == _BLANK
+    starts = np.flatnonzero(blank[:-1] & ~blank[1:])
+    every = np.ndarray(len(flat) + 1, dtype="<u8", buffer=padded, offset=1, strides=(1,)) if starts.size else None
+    words = np.empty(0, dtype=np.uint64) if every is None else every[starts]
+    return starts, _rolled(_scattered(words), n)
+
+
+def _scattered(words: _Hashes) -> _Hashes:
+    """A hash of each word's first eight bytes, whatever follows its first blank."""
+    differs = words ^ _BLANKS
+    # The lowest high bit that is set marks the first blank (Mycroft's zero byte test).
+    mark = (differs - _LOW) & ~differs & _HIGH
+    own = (mark & -mark) - np.uint64(1)
+    own &= words
+    own *= _SCATTER
+    own ^= own >> np.uint64(32)
+    return own
+
+
+def _rolled(words: _Hashes, n: int) -> _Hashes:
+    """Hashes of n words in a row as digits of a number modulo 2^64, by doubling: (W,) to (max(0, W − n + 1),)."""
+    if words.size < n:
+        return np.empty(0, dtype=np.uint64)
+    hashes, length = words, 1
+    for bit in bin(n)[3:]:
+        hashes = hashes[:-length] * _power(length) + hashes[length:]
+        length *= 2
+        if bit == "1":
+            hashes = hashes[:-1] * _power(1) + words[length:]
+            length += 1
+    return hashes
+
+
+def _power(exponent: int) -> np.uint64:
+    return np.uint64(pow(_BASE, exponent, 1 << 64))
+
+
+def _rows(hashes: _Hashes) -> _Places:
+    return (hashes >> np.uint64(64 - _TABLE_BITS)).astype(np.intp)
+
+
+def _among(values: _Hashes, known: _Hashes) -> npt.NDArray[np.bool_]:
+    """Which values stand among the known ones (ascending); np.isin would sort them all."""
+    if not known.size:
+        return np.zeros(values.size, dtype=np.bool_)
+    return np.asarray(known[np.minimum(np.searchsorted(known, values), known.size - 1)] == values)

@@ -1,0 +1,76 @@
+"""Whatever passes the sieve, in shards cut anywhere, matches exactly as the whole sources do."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gates.measure import sieve
+from gates.measure.ngrams import NgramIndex, Piece
+from gates.measure.sieve import Sieve, Sifted
+from tests.measure.test_ngrams import slow_matches
+
+# Long words alike in the eight bytes that a hash sees, short ones, and one of several bytes.
+VOCABULARY = ["a", "b", "consideration", "considerable", "é", "it's"]
+WORDS = st.lists(st.sampled_from(VOCABULARY), max_size=24)
+
+
+def sifted(own: Sieve, words: list[str], cuts: list[int]) -> Sifted:
+    edges = [0, *sorted(cut % (len(words) + 1) for cut in cuts), len(words)]
+    shards = [" ".join(words[begin:end]).encode() for begin, end in pairwise(edges)]
+    return own.joined(own.sift(b"  " + shard + b" ") for shard in shards)
+
+
+@given(
+    st.lists(WORDS, max_size=3),
+    st.lists(WORDS, max_size=3),
+    st.lists(st.integers(0, 24), max_size=5),
+    st.integers(1, 9),
+)
+def test_matches_of_what_is_left_are_all_matches(
+    documents: list[list[str]], texts: list[list[str]], cuts: list[int], n: int
+) -> None:
+    own = Sieve(texts, n)
+    left = [sifted(own, words, cuts) for words in documents]
+    pieces = [Piece(f"{k}", words, start) for k, part in enumerate(left) for start, words in part.stretches]
+    whole = [(f"{k}", words) for k, words in enumerate(documents)]
+    assert NgramIndex(pieces, n).matches(texts) == slow_matches(whole, texts, [], n)
+    assert [part.count for part in left] == list(map(len, documents))
+
+
+@given(WORDS, st.lists(WORDS, max_size=3), st.lists(st.integers(0, 24), max_size=5), st.integers(1, 9))
+def test_how_a_document_is_cut_changes_nothing(
+    words: list[str], texts: list[list[str]], cuts: list[int], n: int
+) -> None:
+    own = Sieve(texts, n)
+    whole = own.sift(" ".join(words).encode())
+    assert sifted(own, words, cuts) == whole
+    assert (list(whole.head), list(whole.tail)) == (words[: n - 1], words[max(0, len(words) - n + 1) :])
+    for start, left in whole.stretches:
+        assert list(left) == words[start : start + len(left)]
+
+
+@given(st.lists(WORDS, max_size=2), st.lists(WORDS, max_size=2), st.integers(1, 9))
+def test_a_hash_that_is_always_equal_loses_nothing(documents: list[list[str]], texts: list[list[str]], n: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sieve, "_scattered", np.zeros_like)
+        own = Sieve(texts, n)
+        left = [sifted(own, words, [7]) for words in documents]
+    pieces = [Piece(f"{k}", words, start) for k, part in enumerate(left) for start, words in part.stretches]
+    whole = [(f"{k}", words) for k, words in enumerate(documents)]
+    assert NgramIndex(pieces, n).matches(texts) == slow_matches(whole, texts, [], n)
+
+
+def test_almost_nothing_else_is_left() -> None:
+    random = np.random.default_rng(7)
+    words = ["".join(random.choice(list("abcdefgh"), 5)) for _ in range(60_000)]
+    texts = [words[100 * k : 100 * k + 60] for k in range(100)]
+    noise = ["".join(random.choice(list("abcdefgh"), 5)) for _ in range(200_000)]
+    own = Sieve(texts, 8)
+    assert own.sift(" ".join(noise).encode()).stretches == ()
+    found = own.sift(" ".join([*noise[:1000], *texts[3], *noise[1000:2000], *texts[5][:7]]).encode())
+    assert [(stretch.start, stretch.end) for stretch in found.stretches] == [(1000, 1060)]
