@@ -12,7 +12,7 @@ import unicodedata
 from collections import Counter
 
 from gates.text.definition import LETTERS, WORD, normalise, numerals
-from gates.text.flat import Case, flat, split, unwrapped
+from gates.text.quick import Case, flat, split, unwrapped
 
 __all__ = ["WORDS", "Case", "flat_prose", "letters", "letters_lost", "normalise", "prose_words", "split", "words"]
 

@@ -1,6 +1,6 @@
 """What a word is (`words@1`), said slowly: NFKC, straight quotes, dashes as spaces, runs of letters by one pattern.
 
-`gates.text.flat` gives the same words faster; a text's rare characters come here.
+`gates.text.quick` gives the same words faster; a text's rare characters come here.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.text import prose_words, words
+from gates.text import flat_prose, prose_words, split, words
 from gates.text.definition import WORD, normalise
 
 BROKEN_LINE = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\r?\n[ \t]*(?=[^\W\d_])")
@@ -38,6 +38,19 @@ def test_words_are_the_definitions(text: str, case: str) -> None:
 @given(TEXTS)
 def test_prose_words_are_the_definitions(text: str) -> None:
     assert prose_words(text) == slow_prose_words(text)
+
+
+@given(
+    st.binary() | st.lists(st.sampled_from([b"a", b"\xc3", b"\xa9", b"\xe2", b"\x80", b"\xf0", b"\xc0"])).map(b"".join)
+)
+def test_bytes_that_are_no_utf8_are_refused(data: bytes) -> None:
+    try:
+        text = data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        with pytest.raises(UnicodeDecodeError):
+            flat_prose(data)
+    else:
+        assert split(flat_prose(data)) == slow_prose_words(text)
 
 
 @pytest.mark.parametrize("first", [*range(0, 0x3100, 0x700), 0xD700, 0xF900, 0xFE00, 0x1D400, 0x1F100, 0x10FF00])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Literal
 
@@ -19,24 +20,27 @@ from gates.text.definition import LETTERS, WORD, normalise
 Case = Literal["lower", "keep"]
 
 _BLANK, _APOSTROPHE = ord(" "), ord("'")
+_NEWLINE, _RETURN = ord("\n"), ord("\r")
+_LONGEST = 8  # bytes of two characters at most
 _DROPPED = 1  # stands for bytes that are taken out at the end; as a character of the text it is a blank by then
 _OTHER, _LETTER, _BREAK, _QUOTE = range(4)
 _TWO_BYTES, _PUNCTUATION = 0x800, 0x2000  # code points below the first take two bytes; the second begins a block
 _TABLED = _TWO_BYTES + 0x80
 
-_BROKEN = re.compile(rb"-\r?\n[ \t]*")
-_RARELY_BROKEN = re.compile(rb"(?:-|\xc2\xad|\xe2\x80\x90)\r?\n[ \t]*")
+_HYPHENS = ("-", "\u00ad", "\u2010")
+_LINE_END = re.compile(rb"\r?\n[ \t]*")
 _ITALICS = re.compile(rb"_([^_\n]+)_")
 _SHORT = 64
 
 
 def unwrapped(prose: bytes) -> bytes:
     """UTF-8 prose with words broken by a hyphen at the end of a line joined, and _italics_ without their marks."""
-    if not prose.isascii() and (b"\xc2\xad" in prose or b"\xe2\x80\x90" in prose):
-        prose = _RARELY_BROKEN.sub(_joined, prose)
-    elif b"-" in prose:
-        prose = _BROKEN.sub(_joined, prose)
-    return _ITALICS.sub(rb"\1", prose) if b"_" in prose else prose
+    pieces, done = [], 0
+    for begin, end in _breaks(prose):
+        pieces.append(prose[done:begin])
+        done = end
+    joined = b"".join([*pieces, prose[done:]]) if pieces else prose
+    return _ITALICS.sub(rb"\1", joined) if b"_" in joined else joined
 
 
 def flat(text: bytes, case: Case = "lower") -> bytes:
@@ -63,6 +67,7 @@ def _without_others(text: bytes, mapped: bytes, case: Case) -> npt.NDArray[np.ui
     """The mapped text with every character of several bytes made a letter, a blank or an apostrophe."""
     plain = np.frombuffer(mapped, dtype=np.uint8).copy()
     at = np.flatnonzero(plain >= 0xC0)
+    _check(text, plain, at)
     lead, second = plain[at].astype(np.intp), plain[at + 1].astype(np.intp)
     two = lead < 0xE0
     third = plain[np.where(two, at, at + 2)].astype(np.intp)
@@ -81,6 +86,21 @@ def _without_others(text: bytes, mapped: bytes, case: Case) -> npt.NDArray[np.ui
     others = at[kind == _OTHER]
     flattened = _by_definition(text, mapped, plain, others, case) if others.size else plain.tobytes()
     return np.frombuffer(flattened.translate(None, bytes([_DROPPED])), dtype=np.uint8)
+
+
+def _check(text: bytes, plain: npt.NDArray[np.uint8], at: npt.NDArray[np.intp]) -> None:
+    """Raise UnicodeDecodeError unless all bytes of longer characters are those of the ones that begin `at`.
+
+    A sequence of the right length that is no character is left to the definition, which decodes it.
+    """
+    leads = plain[at]
+    lengths = 2 + (leads >= 0xE0) + (leads >= 0xF0)
+    sound = not at.size or (int(at[-1] + lengths[-1]) <= plain.size and bool(((leads > 0xC1) & (leads < 0xF5)).all()))
+    if sound:
+        inside = (plain[at[lengths > k] + k] for k in range(1, 4))
+        sound = all(bool(((following & 0xC0) == 0x80).all()) for following in inside)
+    if not sound or np.count_nonzero(plain >= 0x80) != lengths.sum():
+        text.decode("utf-8")
 
 
 def _by_definition(
@@ -107,10 +127,20 @@ def _cut(stretch: bytes, case: Case) -> bytes:
 _cut_short = lru_cache(maxsize=1 << 15)(_cut)
 
 
-def _joined(broken: re.Match[bytes]) -> bytes:
-    before = broken.string[max(0, broken.start() - 4) : broken.start()].decode("utf-8", "replace")[-1:]
-    after = broken.string[broken.end() : broken.end() + 4].decode("utf-8", "replace")[:1]
-    return b"" if LETTERS.match(before) and LETTERS.match(after) else broken[0]
+def _breaks(prose: bytes) -> Iterator[tuple[int, int]]:
+    """Begin and end of the hyphens, line ends and indents that break words."""
+    every = np.frombuffer(prose, dtype=np.uint8)
+    ends = np.flatnonzero(every == _NEWLINE)
+    ends -= (ends > 0) & (every[ends - 1] == _RETURN)
+    ends = ends[ends > 0]
+    last = np.isin(every[ends - 1], [hyphen.encode()[-1] for hyphen in _HYPHENS])
+    for end in ends[last].tolist():
+        before = prose[max(0, end - _LONGEST) : end].decode("utf-8", "replace")
+        if before[-1] in _HYPHENS and LETTERS.match(before[-2:-1]):
+            after = _LINE_END.match(prose, end)
+            stop = after.end() if after else end
+            if LETTERS.match(prose[stop : stop + _LONGEST].decode("utf-8", "replace")):
+                yield end - len(before[-1].encode()), stop
 
 
 @cache
