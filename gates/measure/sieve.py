@@ -125,14 +125,17 @@ def _hashes(flat: bytes, n: int) -> tuple[_Places, _Hashes]:
 
 def _scattered(words: _Hashes) -> _Hashes:
     """A hash of each word's first eight bytes, whatever follows its first blank."""
-    differs = words ^ _BLANKS
-    # The lowest high bit that is set marks the first blank (Mycroft's zero byte test).
-    mark = (differs - _LOW) & ~differs & _HIGH
-    own = (mark & -mark) - np.uint64(1)
-    own &= words
-    own *= _SCATTER
-    own ^= own >> np.uint64(32)
-    return own
+    other = words ^ _BLANKS
+    # The lowest high bit that is set marks the first blank (Mycroft's zero byte test); in place, for speed.
+    mark = other - _LOW
+    mark &= np.invert(other, out=other)
+    mark &= _HIGH
+    mark &= np.negative(mark, out=other)
+    mark -= np.uint64(1)
+    mark &= words
+    mark *= _SCATTER
+    mark ^= np.right_shift(mark, np.uint64(32), out=other)
+    return mark
 
 
 def _rolled(words: _Hashes, n: int) -> _Hashes:
@@ -141,7 +144,9 @@ def _rolled(words: _Hashes, n: int) -> _Hashes:
         return np.empty(0, dtype=np.uint64)
     hashes, length = words, 1
     for bit in bin(n)[3:]:
-        hashes = hashes[:-length] * _power(length) + hashes[length:]
+        more = hashes[length:]
+        hashes = hashes[:-length] * _power(length)
+        hashes += more
         length *= 2
         if bit == "1":
             hashes = hashes[:-1] * _power(1) + words[length:]

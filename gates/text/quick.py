@@ -133,14 +133,21 @@ def _breaks(prose: bytes) -> Iterator[tuple[int, int]]:
     ends = np.flatnonzero(every == _NEWLINE)
     ends -= (ends > 0) & (every[ends - 1] == _RETURN)
     ends = ends[ends > 0]
-    last = np.isin(every[ends - 1], [hyphen.encode()[-1] for hyphen in _HYPHENS])
-    for end in ends[last].tolist():
+    for end in ends[_hyphen_ends()[every[ends - 1]]].tolist():
         before = prose[max(0, end - _LONGEST) : end].decode("utf-8", "replace")
         if before[-1] in _HYPHENS and LETTERS.match(before[-2:-1]):
             after = _LINE_END.match(prose, end)
             stop = after.end() if after else end
             if LETTERS.match(prose[stop : stop + _LONGEST].decode("utf-8", "replace")):
                 yield end - len(before[-1].encode()), stop
+
+
+@cache
+def _hyphen_ends() -> npt.NDArray[np.bool_]:
+    """Which bytes are the last of a hyphen."""
+    table = np.zeros(256, dtype=np.bool_)
+    table[[hyphen.encode()[-1] for hyphen in _HYPHENS]] = True
+    return table
 
 
 @cache
