@@ -111,6 +111,7 @@ def seal(path: Path, world: World) -> SealOnDisk:
             amends=None if before is None else before.sha256,
             runs_before=len(runs(ledger, inputs.gate.name)),
         ),
+        world.key,
     )
 
 

@@ -60,7 +60,7 @@ def generate_run(inputs: Inputs, sealed: SealOnDisk, store: RunStore, world: Wor
     else than what was sealed answered: a run whose generations that may concern is spoiled for good.
     """
     store.resume(sealed.sha256)
-    sessions = store.check_sessions(Ledger(inputs.prereg))
+    sessions = store.settle(Ledger(inputs.prereg), world.key)
     done = check_recorded(inputs, sealed, store)
     tasks = [t for t in plan(inputs.gate, len(inputs.shown), sealed.seal.order_seed) if tuple(t) not in done]
     if not tasks and sessions and sessions[-1].phase == "end":
@@ -214,7 +214,7 @@ def _record(
         warnings=(*seen.warnings, *found),
         determinism=None if determinism is None else determinism.as_json(),
     )
-    work.store.add_session(session, work.ledger)
+    work.store.add_session(session, work.ledger, work.world.key)
     return session
 
 

@@ -80,8 +80,12 @@ class Ledger:
         write_once(signature_path(self.prereg, new.sha256), sign(new.line, stamp.key))
         return new
 
-    def rewrite(self, records: Sequence[Stored]) -> None:
-        """Put joined lines in place of those of one branch, in one step. The caller is `writing`."""
+    def rewrite(self, known: Sequence[Stored], records: Sequence[Stored]) -> None:
+        """Put joined lines in place of those of one branch, in one step. The caller is `writing`.
+
+        First the head is pointed at that branch, for git may have mixed it with another.
+        """
+        self._point(known)
         replace(self.path, b"".join(record.line + b"\n" for record in records))
         self._point(records)
 

@@ -67,7 +67,7 @@ def merge(workspace: Path, branch: str | None, stamp: Stamp) -> Joined:
             joined = ledger.signed(entry, stamp)
         together = ordered([*ours, *came, *([joined] if joined else [])])
         _refuse_doubles(view(together), ledger)
-        ledger.rewrite(together)
+        ledger.rewrite(ours, together)
     return Joined(joined, len(came), moved)
 
 

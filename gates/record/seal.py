@@ -70,8 +70,8 @@ class SealOnDisk:
     seal: Seal
 
 
-def write_seal(prereg: Path, seal: Seal) -> SealOnDisk:
-    """Write the seal's file and its ledger record."""
+def write_seal(prereg: Path, seal: Seal, key: Path | None = None) -> SealOnDisk:
+    """Write the seal's file and its ledger record, signed with `key` if there is one."""
     data = canonical(seal.as_json())
     name = sha256(data)
     path = prereg / "seals" / f"{seal.gate.name}-{name[:12]}.json"
@@ -80,7 +80,7 @@ def write_seal(prereg: Path, seal: Seal) -> SealOnDisk:
         "seal",
         seal.gate.name,
         {"seal": name, "file": f"seals/{path.name}", "gate_sha256": seal.binding.gate},
-        Stamp(seal.sealed_at, seal.sealed_by),
+        Stamp(seal.sealed_at, seal.sealed_by, key),
     )
     return SealOnDisk(name, path, seal)
 

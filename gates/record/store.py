@@ -76,21 +76,37 @@ class RunStore:
     def _session_lines(self) -> list[bytes]:
         return self.sessions_path.read_bytes().splitlines() if self.sessions_path.exists() else []
 
-    def add_session(self, session: Session, ledger: Ledger) -> None:
-        """Append a session, and its hash to the ledger."""
+    def add_session(self, session: Session, ledger: Ledger, key: Path | None = None) -> None:
+        """Append a session, and its hash to the ledger, signed with `key` if there is one."""
         _append(self.sessions_path, session)
-        body: dict[str, JsonValue] = {"run": self.number, "session_sha256": session.digest(), "phase": session.phase}
-        ledger.append("session", self.gate, body, Stamp(session.at, session.by))
+        self._enter(session, session.digest(), ledger, key)
+
+    def _enter(self, session: Session, name: str, ledger: Ledger, key: Path | None) -> None:
+        body: dict[str, JsonValue] = {"run": self.number, "session_sha256": name, "phase": session.phase}
+        ledger.append("session", self.gate, body, Stamp(session.at, session.by, key))
+
+    def settle(self, ledger: Ledger, key: Path | None = None) -> list[Session]:
+        """As `check_sessions`; a session whose ledger record a killed process never wrote is entered now."""
+        found = self.check_sessions(ledger)
+        entered = len(self._entered(ledger))
+        for session, line in [*zip(found, self._session_lines(), strict=True)][entered:]:
+            self._enter(session, sha256(line), ledger, key)
+        return found
+
+    def _entered(self, ledger: Ledger) -> list[str]:
+        """The hashes of this run's sessions that the ledger holds."""
+        mine = [s for s in ledger.entries() if s.entry.gate == self.gate and s.entry.kind == "session"]
+        return [said(s, "session_sha256", str) for s in mine if said(s, "run", int) == self.number]
 
     def check_sessions(self, ledger: Ledger) -> list[Session]:
         """The sessions, each with its hash in the ledger, and the generations as the last one saw them.
 
         Raises TamperedError when a session is missing or changed, or when what it saw of the generations has changed.
-        A session whose ledger record a killed process never wrote is dropped by nobody: it is the last one, and stays.
+        A session whose ledger record a killed process never wrote is dropped by nobody: it is the last one, and stays;
+        `settle` enters it.
         """
         found = self.sessions()
-        mine = [s for s in ledger.entries() if s.entry.gate == self.gate and s.entry.kind == "session"]
-        known = [said(s, "session_sha256", str) for s in mine if said(s, "run", int) == self.number]
+        known = self._entered(ledger)
         here = [sha256(line) for line in self._session_lines()]
         if here[: len(known)] != known or len(here) > len(known) + 1:
             raise TamperedError(

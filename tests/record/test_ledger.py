@@ -13,6 +13,7 @@ from gates.record.chain import Entry, heads, stored
 from gates.record.files import append_line
 from gates.record.ledger import Ledger, Stamp
 from gates.records import canonical, sha256
+from tests.kills import BIG, FORKED, killed_at
 
 STAMP = Stamp("2026-01-01T00:00:00+00:00", "somebody")
 
@@ -101,6 +102,23 @@ def test_a_ledger_ahead_of_its_head_is_what_a_killed_writer_leaves(tmp_path: Pat
     assert len(ledger.entries()) == 3
 
 
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_writer_killed_at_any_write_leaves_a_ledger_that_goes_on(tmp_path: Path, count: int) -> None:
+    def append(prereg: Path) -> None:
+        Ledger(prereg).append("run", "demo", {"run": 9}, STAMP)
+
+    fill(tmp_path / "0", count)
+    steps = killed_at(BIG, tmp_path / "0", append, tmp_path / "0", context=FORKED)
+    assert {"write ledger.jsonl", "fsync ledger.jsonl"} <= set(steps)
+    for deadly in range(1, len(steps) + 1):
+        ledger = fill(tmp_path / str(deadly), count)
+        assert killed_at(deadly, ledger.prereg, append, ledger.prereg, context=FORKED) == []
+        left = len(ledger.entries())
+        assert count <= left <= count + 1
+        append(ledger.prereg)
+        assert [record.entry.body["run"] for record in ledger.entries()] == [*range(count), *[9] * (left - count + 1)]
+
+
 def test_an_order_of_lines_that_no_writer_made_is_caught(tmp_path: Path) -> None:
     ledger = fill(tmp_path, 1)
     first = ledger.entries()[0]
@@ -112,7 +130,7 @@ def test_an_order_of_lines_that_no_writer_made_is_caught(tmp_path: Path) -> None
         Entry(previous=tuple(sorted(heads(both))), kind="merge", at="2026-01-04", by="b", gate="", body={"moved": []})
     )
     with ledger.writing():
-        ledger.rewrite([first, *both, merge])
+        ledger.rewrite([first], [first, *both, merge])
     assert [record.sha256 for record in ledger.entries()] == [record.sha256 for record in (first, *both, merge)]
     good = ledger.path.read_bytes().splitlines(keepends=True)
     ledger.path.write_bytes(b"".join([good[0], good[2], good[1], good[3]]))

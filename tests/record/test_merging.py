@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from gates.record.anchor import committed_breaks
 from gates.record.ledger import Ledger, Stamp
 from gates.record.merging import merge
 from gates.record.store import runs
+from tests.kills import BIG, FORKED, killed_at
 
 HASH = "ab" * 32
 
@@ -209,3 +211,27 @@ def test_what_is_no_branch_is_said(home: Path) -> None:
         merge(home, None, stamp(4))
     with pytest.raises(UsageError, match="git knows no commit '--help'"):
         merge(home, "--help", stamp(4))
+
+
+@pytest.mark.slow
+def test_a_merge_killed_at_any_write_is_made_by_the_next_one(
+    home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    branch_off(home, ("one", 1), ("one", 1))
+    git(home, "merge", "other", check=False)
+    before = Path(shutil.copytree(home, tmp_path_factory.mktemp("before") / "home"))
+
+    def join() -> None:
+        merge(home, None, stamp(4))
+
+    steps = killed_at(BIG, home, join, context=FORKED)
+    assert len({step.split()[0] for step in steps} & {"write", "fsync", "link", "replace"}) == 4
+    for deadly in range(1, len(steps) + 1):
+        shutil.rmtree(home)
+        shutil.copytree(before, home)
+        assert killed_at(deadly, home, join, context=FORKED) == []
+        join()
+        records = Ledger(home / "prereg").entries()
+        assert len(records) == 6, steps[deadly - 1]
+        assert [record.entry.kind for record in records].count("merge") == 1
+        assert (home / "reports" / "one" / "002" / "verdict.json").read_text("utf-8") == "one at 2"

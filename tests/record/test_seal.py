@@ -22,8 +22,11 @@ from gates.record.seal import (
     seal_in_force,
     write_seal,
 )
+from gates.record.vouching import vouch
 from gates.records import sha256
 from tests.judge.arms import HASH, a_gate
+from tests.kills import BIG, FORKED, killed_at
+from tests.record.test_signing import make_key
 
 OTHER = "cd" * 32
 
@@ -70,6 +73,24 @@ def test_a_seal_reads_back_and_its_name_is_its_hash(tmp_path: Path) -> None:
     (stored,) = Ledger(tmp_path).entries()
     assert (stored.entry.kind, stored.entry.gate, stored.entry.by) == ("seal", "demo", "Zoë | <b>")
     assert stored.entry.body == {"seal": made.sha256, "file": f"seals/{made.path.name}", "gate_sha256": HASH}
+
+
+def test_a_signed_seal_killed_at_any_write_is_written_by_the_next_try(tmp_path: Path) -> None:
+    key = make_key(tmp_path)
+    steps = killed_at(BIG, tmp_path / "0", write_seal, tmp_path / "0", seal(), key, context=FORKED)
+    linked = [step for step in steps if step.startswith("link")]
+    assert sum(".json" in step for step in linked) == sum(".sig" in step for step in linked) == 1
+    for deadly in range(1, len(steps) + 1):
+        prereg = tmp_path / str(deadly)
+        assert killed_at(deadly, prereg, write_seal, prereg, seal(), key, context=FORKED) == []
+        left = Ledger(prereg).entries()
+        again = write_seal(prereg, seal(), key)
+        assert latest_seal(prereg, "demo") == again
+        records = Ledger(prereg).entries()
+        assert len(records) == len(left) + 1
+        found = vouch(prereg, records, None)
+        assert (found.breaks, found.open) == ([], [])
+        assert found.told[0].startswith(f"{len(records)} records are signed by a key")
 
 
 def test_the_last_seal_of_the_gate_is_in_force_and_the_first_stays(tmp_path: Path) -> None:

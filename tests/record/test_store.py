@@ -138,6 +138,10 @@ def test_a_session_whose_ledger_record_a_kill_prevented_stays(tmp_path: Path, mo
     made.add_session(session(made), ledger)
     append_line(made.sessions_path, canonical(session(made).as_json()))
     assert len(made.check_sessions(ledger)) == 2
+    assert len(made.settle(ledger)) == len(made.settle(ledger)) == 2
+    assert len(ledger.entries()) == 2
+    made.add_session(session(made), ledger)
+    assert len(made.check_sessions(ledger)) == 3
 
 
 def test_what_a_session_saw_may_not_change(tmp_path: Path) -> None:
