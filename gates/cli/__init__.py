@@ -39,6 +39,7 @@ INTERNAL = 70
         "verify": "gates.cli.verify:verify",
         "ledger": "gates.cli.ledger:ledger",
         "review": "gates.cli.review:review",
+        "signoff": "gates.cli.signoff:signoff",
         "demo": "gates.cli.demo:demo",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

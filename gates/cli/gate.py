@@ -20,6 +20,7 @@ from gates.record.ledger import Entry
 from gates.record.recheck import Recheck, RecheckPlan
 from gates.record.review import Mark
 from gates.record.seal import Seal
+from gates.record.signoff import SignOff
 from gates.records import Generation
 from gates.report.terminal import verdict_table
 from gates.spec.load import json_schema, load_gate
@@ -101,6 +102,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "recheck-plan": RecheckPlan.model_json_schema,
     "recheck": Recheck.model_json_schema,
     "mark": Mark.model_json_schema,
+    "signoff": SignOff.model_json_schema,
 }
 
 

@@ -20,7 +20,7 @@ from gates.record.review import Mark, Review, Said, latest, named, reviews
 from gates.record.review_list import Item, ReadingList, matched, reading_list
 from gates.record.seal import SealOnDisk
 from gates.records import Generation
-from gates.spec.schema import SignOff
+from gates.spec.schema import SignOffRule
 
 CONTEXT = 40
 """Words on each side of a matched run."""
@@ -161,7 +161,7 @@ def open_reading(folder: Path, cache: Path) -> Reading:
     generations = {generation.key: generation for generation in store.generations(run.sealed.sha256)}
     review = Review(store.folder)
     review.check(reviews(Ledger(run.workspace / "prereg").entries(), store.gate, store.number))
-    wanted = gate.sign_off or SignOff()
+    wanted = gate.sign_off or SignOffRule()
     listed = reading_list(gate, run.measurements, generations.values(), samples=wanted.samples)
     return Reading(run, listed, generations, review, cache)
 

@@ -20,13 +20,15 @@ from gates.flow.finished import read_run, sealed_inputs
 from gates.flow.generating import check_recorded
 from gates.flow.measuring import measure
 from gates.flow.rechecking import rederive
+from gates.flow.review import open_reading
+from gates.flow.signoff import check_signoffs
 from gates.judge.verdict import Verdict, judge
 from gates.measure.figures import Measurements
 from gates.record.anchor import committed_breaks
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
 from gates.record.recheck import rechecks
-from gates.record.review import Review, reviews
+from gates.record.review import reviews
 from gates.record.seal import SealOnDisk, read_seal, unchecked
 from gates.record.store import RunStore, finished_files, runs
 from gates.record.vouching import vouch
@@ -136,11 +138,7 @@ def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, not
     files = finished_files(store, ended)
     ledger = Ledger(workspace / "prereg")
     store.check_sessions(ledger)
-    loose = Review(store.folder).check(reviews(ledger.entries(), store.gate, store.number))
-    if loose:
-        notes.not_derived.append(
-            f"{store.folder / 'review.jsonl'}: no ledger record holds its last {loose} marks yet: `gates review` does"
-        )
+    _check_read(store.folder, cache, ledger, notes)
     measurements = Measurements.parse(files["measurements.json"], where=str(store.folder / "measurements.json"))
     verdict = Verdict.parse(files["verdict.json"], where=str(store.folder / "verdict.json"))
     for name, record in (("measurements.json", measurements), ("verdict.json", verdict)):
@@ -177,6 +175,24 @@ def _check_recheck(places: tuple[Path, Path], begun: Stored, done: Stored | None
         notes.not_derived.append(f"{where}: {derived}")
     else:
         _same(where / "recheck.json", recorded.as_json(), derived.as_json())
+
+
+def _check_read(folder: Path, cache: Path, ledger: Ledger, notes: _Notes) -> None:
+    """Check the marks of a run's readers, and derive its sign-offs again."""
+    reading, entries = open_reading(folder, cache), ledger.entries()
+    loose = reading.review.check(reviews(entries, reading.run.store.gate, reading.run.store.number))
+    if loose:
+        notes.not_derived.append(
+            f"{reading.review.path}: no ledger record holds its last {loose} marks yet: `gates review` enters them"
+        )
+    strange = [
+        mark.item
+        for mark in reading.review.marks()
+        if mark.list_sha256 != reading.list_sha256 or mark.item not in reading.items
+    ]
+    if strange:
+        raise TamperedError(f"{reading.review.path}: {len(strange)} marks are of no item of this run's reading list")
+    check_signoffs(reading, entries)
 
 
 def _same(path: Path, stored: JsonValue, derived: JsonValue) -> None:

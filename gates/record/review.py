@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import Field, StringConstraints
 
 from gates.errors import RecordError, TamperedError, UsageError
 from gates.record.body import said
@@ -50,6 +50,13 @@ class Said(Record):
     mark: Literal["ok", "bad"]
     label: Label | None = None
     note: Line = ""
+
+
+class State(NamedTuple):
+    """How many marks, and the SHA-256 of their lines."""
+
+    marks: int
+    sha256: str
 
 
 class Review:
@@ -98,17 +105,17 @@ class Review:
             append_line(self.path, canonical(mark.as_json()))
             return mark
 
-    def state(self, count: int | None = None) -> dict[str, JsonValue]:
+    def state(self, count: int | None = None) -> State:
         """How many marks there are, and the SHA-256 of their lines: of the first `count`, or of all."""
         lines = self._lines()[:count]
-        return {"marks": len(lines), "review_sha256": sha256(b"".join(line + b"\n" for line in lines))}
+        return State(len(lines), sha256(b"".join(line + b"\n" for line in lines)))
 
     def enter(self, ledger: Ledger, gate: str, run: int, stamp: Stamp) -> None:
         """Enter the marks so far in the ledger, unless it holds them already."""
-        entered = reviews(ledger.entries(), gate, run)
         state = self.state()
-        if state["marks"] and not any(s.entry.body.get("review_sha256") == state["review_sha256"] for s in entered):
-            ledger.append("review", gate, {"run": run, **state}, stamp)
+        known = [said(s, "review_sha256", str) for s in reviews(ledger.entries(), gate, run)]
+        if state.marks and state.sha256 not in known:
+            ledger.append("review", gate, {"run": run, "marks": state.marks, "review_sha256": state.sha256}, stamp)
 
     def check(self, entered: Sequence[Stored]) -> int:
         """Check the file against the ledger's records of it; returns how many marks no record holds yet.
@@ -118,7 +125,7 @@ class Review:
         known = 0
         for stored in entered:
             count = said(stored, "marks", int)
-            if self.state(count) != {"marks": count, "review_sha256": said(stored, "review_sha256", str)}:
+            if self.state(count) != (count, said(stored, "review_sha256", str)):
                 raise TamperedError(
                     f"{self.path}: its first {count} marks are not those that the ledger holds",
                     next_step="restore the file from its commit",

@@ -376,7 +376,7 @@ class Declarations(Record):
     missing: Literal["invalid"] = "invalid"
 
 
-class SignOff(Record):
+class SignOffRule(Record):
     """What a release needs: signatures by `signers` different keys, each of a person who has read.
 
     `samples` generations of each arm are drawn for reading, beside the matched runs and what is flagged.
@@ -404,7 +404,7 @@ class Gate(Record):
     validity: Validity = Field(default_factory=Validity)
     tie_break: tuple[Text, ...] = ()
     declarations: Declarations = Field(default_factory=Declarations)
-    sign_off: SignOff | None = None
+    sign_off: SignOffRule | None = None
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:

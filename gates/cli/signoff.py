@@ -1,0 +1,78 @@
+"""`gates signoff`: a person's signed decision on one candidate of a finished run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from gates.cli.output import print_json, say, tell
+from gates.cli.show import as_json
+from gates.corpora.cache import cache_dir
+from gates.errors import ExitCode
+from gates.flow import this_world
+from gates.flow.review import open_reading
+from gates.flow.signoff import Decided, Signed, sign_off
+from gates.record.signoff import Decision
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--arm", required=True, help="The candidate.")
+@click.option("--decision", required=True, type=click.Choice(get_args(Decision)), help="waive ships all the same.")
+@click.option("--reason", required=True, help="Why, for everybody to read.")
+@click.option(
+    "--key",
+    required=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    envvar="GATES_SIGNING_KEY",
+    show_envvar=True,
+    help="Your SSH key: a private key, or a public one that your agent holds.",
+)
+@click.option("--by", help="Who signs, as in the review; your user name by default.")
+@click.option("--alias", help="The name that LiteLLM routes to the adapter; the gate's name by default.")
+@as_json
+def signoff(run: Path, json_wanted: bool, key: Path, by: str | None, alias: str | None, **decided: str) -> int:
+    """Sign off one candidate of the finished RUN: ship, hold, or waive what stands against it.
+
+    Refused while the signer has not read all that is required, and `ship` unless the verdict is PASS and nothing is
+    marked bad. Prints what goes with a released adapter. Exits with 0 when the candidate is released, else with 3.
+
+    \b
+    gates signoff reports/demo/001 --arm lv-bronte-e12 --decision ship \\
+        --reason "reads well, no copied sentence" --key ~/.ssh/id_ed25519
+    """
+    world = this_world(say, by=by, key=key)
+    reading = open_reading(run, cache_dir(os.environ))
+    made = sign_off(reading, Decided.model_validate(decided), world, alias)
+    if json_wanted:
+        print_json(_told(made))
+    else:
+        _print(made)
+    return ExitCode.PASS if made.release.complete else ExitCode.INCONCLUSIVE
+
+
+def _told(made: Signed) -> dict[str, object]:
+    return {
+        "signoff": made.signoff.as_json(),
+        "sha256": made.signoff.digest(),
+        "file": str(made.path),
+        "released": made.release.complete,
+        "state": str(made.release),
+        "readme": made.readme,
+        "compose": made.compose,
+        "alias": made.alias,
+    }
+
+
+def _print(made: Signed) -> None:
+    signed = made.signoff
+    tell(f"{signed.arm}: {signed.decision}, signed by {signed.by} with {signed.key}; {made.release}\n  {made.path}")
+    for sentence in signed.caveats:
+        tell(f"caveat: {sentence}")
+    if made.release.complete:
+        tell(f"\n# the adapter's README\n{made.readme}")
+        tell(f"# the seat's compose file, so that it is there after a restart\n{made.compose}\n")
+        tell(f"# LiteLLM's model_list\n{made.alias}")

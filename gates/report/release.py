@@ -1,0 +1,139 @@
+"""What goes with a released adapter: the caveats its readers must see, its README block, and how it is served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+from gates.judge.axes import AxisVerdict
+from gates.judge.verdict import Verdict
+from gates.measure.figures import ArmMeasurements, Measurements, MemorisationFigures, Unmeasured, VoiceFigures
+from gates.record.seal import SealOnDisk
+from gates.record.signoff import Release, SignOff
+from gates.records import Outcome
+from gates.report.markdown import standing
+from gates.report.marks import code, plain, table
+from gates.report.wording import SYMBOLS, in_order, threshold_of, value_of
+from gates.seat.operate.alias import alias_entry
+from gates.seat.operate.compose import lora_module
+from gates.spec.schema import Gate, Seat
+
+BEGIN, END = "<!-- gates: begin -->", "<!-- gates: end -->"
+"""What the block stands between in an adapter's README."""
+
+
+def caveats(
+    sealed: SealOnDisk, measurements: Measurements, verdict: Verdict, arm: str, attempts: int
+) -> tuple[str, ...]:
+    """What a reader of a decision on `arm` must know, passed axes included; each a sentence with its figures."""
+    judged = verdict.candidates[arm]
+    axes = in_order(judged.axes)
+    found = [f"{axis.axis}: {axis.outcome.value}: {axis.reason}" for axis in axes if axis.outcome is not Outcome.PASS]
+    if sealed.seal.runs_before:
+        found.insert(0, f"the rule is {standing(sealed)}")
+    if attempts > 1:
+        found.append(f"the gate has had {attempts} runs: the chance that one of them passes grows with each")
+    found += _memorised(measurements, arm)
+    voice = measurements.arms[arm].voice
+    found += [f"voice: {note}" for note in voice.notes] if isinstance(voice, VoiceFigures) else []
+    found += [f"{axis.axis}: {warning}" for axis in axes for warning in axis.warnings]
+    identity = sealed.seal.binding.adapters.get(arm)
+    if identity is None or identity.files is None:
+        found.append("the adapter's bytes were not read: its identity rests on the seat's model card alone")
+    return (*found, *verdict.warnings)
+
+
+def _memorised(measurements: Measurements, arm: str) -> Iterator[str]:
+    figures = measurements.arms[arm].memorisation
+    if figures is None:
+        yield "memorisation was not judged by this gate"
+    if not isinstance(figures, MemorisationFigures) or not figures.hits:
+        return
+    own = figures.self_collision
+    yield (
+        f"memorisation: {figures.hits} of {figures.generations} texts ({figures.rate:.3f}) repeat {figures.n} words "
+        f"in a row of the training text; the author's own unseen text does in {own.hits} of {own.windows} "
+        f"({own.rate:.3f}): {_times(figures)}; the base in {_rate(measurements.arms.get('base'))}; "
+        f"the longest run is {figures.longest} words, the author's own unseen text shares {own.longest}"
+    )
+
+
+def _times(figures: MemorisationFigures) -> str:
+    if figures.ratio_low is None:
+        return "the ratio is undefined"
+    limits = f"95 % limits {figures.ratio_low:.1f} and " + (
+        "none" if figures.ratio_high is None else f"{figures.ratio_high:.1f}"
+    )
+    return f"{figures.ratio:.1f}× the author ({limits})" if figures.ratio is not None else f"no finite ratio ({limits})"
+
+
+def _rate(base: ArmMeasurements | None) -> str:
+    figures = None if base is None else base.memorisation
+    if figures is None or isinstance(figures, Unmeasured):
+        return "no measured share"
+    return f"{figures.hits} of {figures.generations} ({figures.rate:.3f})"
+
+
+def readme_block(gate: Gate, verdict: Verdict, signed: Sequence[SignOff], release: Release) -> str:
+    """The block for the adapter's README, between its markers; `signed` are the sign-offs that release it."""
+    last = signed[-1]
+    axes = in_order(verdict.candidates[last.arm].axes)
+    lines = [
+        BEGIN,
+        f"## Release gate: {plain(gate.name)}",
+        "",
+        f"{plain(gate.question)}",
+        "",
+        f"**{SYMBOLS[last.outcome]} {last.outcome.value}**, {plain(release)}:",
+        "",
+        *(f"- {plain(one.by)}, {plain(one.at)}, {_decided(one)} (key {code(one.key)})" for one in signed),
+        "",
+        *table(["axis", "verdict", "figure", "against"], [_row(axis) for axis in axes]),
+        "What a reader must know:",
+        "",
+        *([f"- {plain(sentence)}" for sentence in last.caveats] or ["- nothing beyond the figures above"]),
+        *(f"- marked bad by {plain(one.by)}: {plain(d.note or d.item[:10])}" for one in signed for d in one.doubts),
+        "",
+        "It was judged in this form, and in no other:",
+        "",
+        *table(["what", "which"], _form(last)),
+        f"To check it: `gates verify --adapter PATH` in the workspace of gate {plain(gate.name)}.",
+        END,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _decided(one: SignOff) -> str:
+    return f"{'ships with a waiver' if one.decision == 'waive' else 'ships'}: {plain(one.reason)}"
+
+
+def _row(axis: AxisVerdict) -> list[str]:
+    outcome = f"{SYMBOLS[axis.outcome]} {axis.outcome.value}"
+    return [plain(axis.axis), outcome, value_of(axis), threshold_of(axis)]
+
+
+def _form(signed: SignOff) -> list[list[str]]:
+    form = signed.serving
+    sampling = form.sampling
+    return [
+        ["seal", code(signed.seal)],
+        ["verdict", code(signed.verdict_sha256)],
+        *([f"adapter {plain(name)}", code(value)] for name, value in (form.adapter.files or {}).items()),
+        ["base", code(f"{form.base.get('root') or form.base.get('id')}")],
+        ["server", code(f"{form.server_version} {form.fingerprint}")],
+        ["sampling", code(f"temperature {sampling.temperature:g}, top_p {sampling.top_p:g}, "
+                          f"top_k {sampling.top_k}, min_p {sampling.min_p:g}, max_tokens {sampling.max_tokens}")],
+    ]  # fmt: skip
+
+
+def compose_line(gate: Gate, arm: str) -> str:
+    """What the stack's compose file lists, so that the adapter is there after every restart."""
+    about = gate.arms.candidates[arm]
+    return f"--lora-modules {lora_module(about.model, PurePath(about.adapter).name)}"
+
+
+def alias_of(gate: Gate, arm: str, alias: str) -> str:
+    """LiteLLM's entry that routes `alias` to the released adapter; an embedded seat's address is left to fill in."""
+    seat = gate.seat
+    url, key = (seat.base_url, seat.api_key_env) if isinstance(seat, Seat) else ("http://SEAT:PORT/v1", None)
+    return alias_entry(alias, gate.arms.candidates[arm].model, url, key)
