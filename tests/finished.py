@@ -38,6 +38,26 @@ def some_words(arm: str, prompt: int, seed: int) -> str:
     return prose(1000 * seed + prompt, 30, 0.0 if arm != "base" else 0.02)
 
 
+TWO = {
+    "arms": {
+        "base": "base",
+        "candidates": {
+            "one": {"model": "voice-one", "adapter": "one.gguf"},
+            "two": {"model": "voice-two", "adapter": "one.gguf"},
+        },
+    }
+}
+COPIED = " ".join(prose(0, 4000).split()[500:512])
+"""Twelve words of the train split."""
+
+
+def two_voices(arm: str, prompt: int, seed: int) -> str:
+    text = some_words(arm, prompt, seed)
+    if (arm, prompt, seed) in {("one", 3, 1), ("base", 5, 2), ("two", 1, 1)}:
+        return f"{text} {COPIED} {text}"
+    return "" if (arm, prompt, seed) == ("one", 7, 2) else text
+
+
 def finished_run(home: Path, cache: Path, say: Words = some_words, **changes: Any) -> Path:
     """Write a workspace with a finished run of the small gate; returns the run's folder."""
     gate_path = small_workspace(home, cache, **changes)

@@ -75,6 +75,9 @@ def _print_adapter(known: Identified) -> None:
     for match in known.matches:
         verdicts = ", ".join(f"run {run}: {outcome}" for run, outcome in match.verdicts.items()) or "no finished run"
         tell(f"this adapter is {match.arm} of {match.gate}, sealed {match.sealed_at} ({match.seal[:12]}): {verdicts}")
+        for run, release in match.signed_off.items():
+            tell(f"  run {run}, signed off: {release}")
     for sentence in known.near:
         tell(f"not this adapter: {sentence}")
-    tell("nobody has signed these bytes off" if known.matches else "no seal of this ledger knows these bytes")
+    if not any(match.signed_off for match in known.matches):
+        tell("nobody has signed these bytes off" if known.matches else "no seal of this ledger knows these bytes")

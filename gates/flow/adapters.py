@@ -6,11 +6,13 @@ from pathlib import Path
 
 from gates.errors import ExitCode, UsageError
 from gates.record.body import said
-from gates.record.ledger import Ledger, Stored
-from gates.record.seal import differences, read_seal
-from gates.record.store import runs
+from gates.record.ledger import Ledger
+from gates.record.seal import SealOnDisk, differences, read_seal
+from gates.record.signoff import Release, release_of, signoffs
+from gates.record.store import RunStore, runs
 from gates.records import Record, Sha256
 from gates.seat.identity import adapter_files
+from gates.spec.schema import SignOffRule
 
 
 class Match(Record):
@@ -21,6 +23,9 @@ class Match(Record):
     seal: Sha256
     sealed_at: str
     verdicts: dict[str, str]
+    signed_off: dict[str, str]
+    released: bool
+    held: bool
 
 
 class Identified(Record):
@@ -32,8 +37,13 @@ class Identified(Record):
 
     @property
     def exit_code(self) -> ExitCode:
-        """FAIL when no seal has these bytes, else INCONCLUSIVE: they are known, and nobody has signed them off."""
-        return ExitCode.INCONCLUSIVE if self.matches else ExitCode.FAIL
+        """PASS when these bytes were signed off; FAIL when no seal has them or somebody holds them back.
+
+        INCONCLUSIVE when they are known, and not or not by enough people signed off.
+        """
+        if not self.matches or any(match.held for match in self.matches):
+            return ExitCode.FAIL
+        return ExitCode.PASS if any(match.released for match in self.matches) else ExitCode.INCONCLUSIVE
 
 
 def identify(workspace: Path, adapter: Path) -> Identified:
@@ -51,15 +61,7 @@ def identify(workspace: Path, adapter: Path) -> Identified:
             if identity.files is None:
                 near.append(f"{sealed.seal.gate.name}, {arm}: sealed by its model card alone, no file can be compared")
             elif _same(identity.files, files):
-                matches.append(
-                    Match(
-                        gate=sealed.seal.gate.name,
-                        arm=arm,
-                        seal=sealed.sha256,
-                        sealed_at=sealed.seal.sealed_at,
-                        verdicts=_verdicts(ledger, stored, arm),
-                    )
-                )
+                matches.append(_match(ledger, sealed, arm))
             elif set(identity.files.values()) & set(files.values()):
                 changed = "; ".join(differences(dict(identity.files), dict(files)))
                 near.append(f"{sealed.seal.gate.name}, {arm}: {changed}")
@@ -71,13 +73,29 @@ def _same(sealed: dict[str, str], here: dict[str, str]) -> bool:
     return sealed == here or (len(sealed) == len(here) == 1 and [*sealed.values()] == [*here.values()])
 
 
-def _verdicts(ledger: Ledger, seal: Stored, arm: str) -> dict[str, str]:
-    """What each finished run under a seal says of an arm, by the run's number."""
-    told: dict[str, str] = {}
-    for started, ended in runs(ledger, seal.entry.gate):
-        if ended is None or ended.entry.kind != "verdict" or started.entry.body.get("seal") != seal.entry.body["seal"]:
+def _match(ledger: Ledger, sealed: SealOnDisk, arm: str) -> Match:
+    """What each finished run under a seal says of an arm, and what its sign-offs amount to, by the run's number."""
+    gate, entries = sealed.seal.gate, ledger.entries()
+    verdicts: dict[str, str] = {}
+    releases: dict[str, Release] = {}
+    for started, ended in runs(ledger, gate.name):
+        if ended is None or ended.entry.kind != "verdict" or started.entry.body.get("seal") != sealed.sha256:
             continue
+        number = said(ended, "run", int)
         candidates = ended.entry.body.get("candidates")
         outcome = candidates.get(arm) if isinstance(candidates, dict) else None
-        told[f"{said(ended, 'run', int):03d}"] = str(outcome or "not judged: no candidate")
-    return told
+        verdicts[f"{number:03d}"] = str(outcome or "not judged: no candidate")
+        found = [one for _, one in signoffs(RunStore(ledger.prereg.parent / "reports", gate.name, number), entries)]
+        if any(one.arm == arm for one in found):
+            needed = (gate.sign_off or SignOffRule()).signers
+            releases[f"{number:03d}"] = release_of(found, arm, needed)
+    return Match(
+        gate=gate.name,
+        arm=arm,
+        seal=sealed.sha256,
+        sealed_at=sealed.seal.sealed_at,
+        verdicts=verdicts,
+        signed_off={run: str(release) for run, release in releases.items()},
+        released=any(release.complete for release in releases.values()),
+        held=any(release.held_by for release in releases.values()),
+    )

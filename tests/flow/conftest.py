@@ -20,6 +20,8 @@ from gates.cli import main
 from gates.corpora.cache import cache_dir
 from gates.corpora.sources import fetch
 from gates.corpora.texts import load_manifest
+from gates.flow.review import Reading, open_reading
+from tests.finished import TWO, finished_run, two_voices
 
 CORPORA = ("bronte", "hawthorne", "irving")
 
@@ -135,3 +137,21 @@ def served(root: Path) -> Iterator[str]:
     process.terminate()
     process.wait(20)
     process.stderr.close()
+
+
+@pytest.fixture(scope="session")
+def made_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with the made-up texts."""
+    return tmp_path_factory.mktemp("made")
+
+
+@pytest.fixture(scope="session")
+def made_run(tmp_path_factory: pytest.TempPathFactory, made_cache: Path) -> Path:
+    """A workspace with a finished run of two made-up candidates: `one` is INVALID, `two` passes."""
+    return finished_run(tmp_path_factory.mktemp("done") / "work", made_cache, two_voices, **TWO).parents[2]
+
+
+@pytest.fixture
+def reading(tmp_path: Path, made_run: Path, made_cache: Path) -> Reading:
+    """A copy of that run, to be read."""
+    return open_reading(shutil.copytree(made_run, tmp_path / "work") / "reports" / "small" / "001", made_cache)

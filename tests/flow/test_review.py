@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import random
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,43 +17,9 @@ from gates.flow.review import Reading, open_reading
 from gates.flow.verifying import verify
 from gates.record.ledger import Ledger
 from gates.record.review import Said
-from tests.finished import finished_run, some_words, world_of
+from tests.finished import COPIED, finished_run, some_words, world_of
 from tests.flow.conftest import gates, lines
 from tests.small import prose
-
-TWO = {
-    "arms": {
-        "base": "base",
-        "candidates": {
-            "one": {"model": "voice-one", "adapter": "one.gguf"},
-            "two": {"model": "voice-two", "adapter": "one.gguf"},
-        },
-    }
-}
-COPIED = " ".join(prose(0, 4000).split()[500:512])
-"""Twelve words of the train split."""
-
-
-def say(arm: str, prompt: int, seed: int) -> str:
-    text = some_words(arm, prompt, seed)
-    if (arm, prompt, seed) in {("one", 3, 1), ("base", 5, 2), ("two", 1, 1)}:
-        return f"{text} {COPIED} {text}"
-    return "" if (arm, prompt, seed) == ("one", 7, 2) else text
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Path:
-    return finished_run(tmp_path_factory.mktemp("done") / "work", cache, say, **TWO).parents[2]
-
-
-@pytest.fixture
-def reading(tmp_path: Path, workspace: Path, cache: Path) -> Reading:
-    return open_reading(shutil.copytree(workspace, tmp_path / "work") / "reports" / "small" / "001", cache)
 
 
 def told(reading: Reading, **wanted: object) -> list[str]:
@@ -220,17 +185,17 @@ def on_terminal(arguments: list[str], typed: str, cache: Path, root: Path) -> st
     return shown.decode()
 
 
-def test_hostile_text_commands_no_terminal(tmp_path: Path, cache: Path) -> None:
+def test_hostile_text_commands_no_terminal(tmp_path: Path, made_cache: Path) -> None:
     evil = "\x1b]0;owned\x07 \x1b[2J [bold]x[/bold] " + COPIED
-    folder = finished_run(tmp_path / "work", cache, lambda arm, p, s: f"{evil} {some_words(arm, p, s)}")
-    reading = open_reading(folder, cache)
+    folder = finished_run(tmp_path / "work", made_cache, lambda arm, p, s: f"{evil} {some_words(arm, p, s)}")
+    reading = open_reading(folder, made_cache)
     name = next(iter(reading.items))
-    reading.mark(name, Said(mark="ok", note="\x1b[31mred"), world_of(cache, "ann"))
-    reading.enter(world_of(cache, "ann"))
+    reading.mark(name, Said(mark="ok", note="\x1b[31mred"), world_of(made_cache, "ann"))
+    reading.enter(world_of(made_cache, "ann"))
     ended = gates("review", folder, "--by", "ann")
     assert "\x1b" not in ended.stdout
     assert "x1b[31mred" in ended.stdout
-    screen = on_terminal(["review", str(folder), "--by", "ann"], "s\nquit\n", cache, Path(__file__).parents[2])
+    screen = on_terminal(["review", str(folder), "--by", "ann"], "s\nquit\n", made_cache, Path(__file__).parents[2])
     assert "\x07" not in screen
     assert "[2J" not in screen.replace("\\x1b[2J", "")
     assert "[bold]x[/bold]" in screen or "bold x bold" in screen
