@@ -16,7 +16,7 @@ from gates.flow.world import World
 from gates.measure.figures import NearRun, Run, Source
 from gates.measure.memorisation import Excerpt, excerpt
 from gates.record.ledger import Ledger
-from gates.record.review import Mark, Review, Said, latest, named, reviews
+from gates.record.review import Mark, Review, Said, latest, named
 from gates.record.review_list import Item, ReadingList, matched, reading_list
 from gates.record.seal import SealOnDisk
 from gates.records import Generation
@@ -75,7 +75,7 @@ class Reading:
 
     def marks(self, by: str | None = None) -> dict[str, Mark]:
         """The marks that count, by item; of one reader, or of anybody."""
-        return latest(self.review.marks(), self.list_sha256, by)
+        return latest(self.review.read(), self.list_sha256, by)
 
     def needed(self, arm: str | None = None) -> dict[str, Item]:
         """What signing off a candidate needs read; without one, what signing off any of them does."""
@@ -94,7 +94,7 @@ class Reading:
 
     def mark(self, name: str, said: Said, world: World) -> Mark:
         """Record what a reader says of the item whose name begins so; it is on the disk when this returns."""
-        return self.review.add(self.list_sha256, named(self.items, name), said, world.stamp())
+        return self.review.mark(self.list_sha256, named(self.items, name), said, world.stamp())
 
     def enter(self, world: World) -> None:
         """End a sitting: enter the marks so far in the ledger."""
@@ -160,7 +160,7 @@ def open_reading(folder: Path, cache: Path) -> Reading:
     store, gate = run.store, run.seal.gate
     generations = {generation.key: generation for generation in store.generations(run.sealed.sha256)}
     review = Review(store.folder)
-    review.check(reviews(Ledger(run.workspace / "prereg").entries(), store.gate, store.number))
+    review.check(Ledger(run.workspace / "prereg").entries(), store.gate, store.number)
     wanted = gate.sign_off or SignOffRule()
     listed = reading_list(gate, run.measurements, generations.values(), samples=wanted.samples)
     return Reading(run, listed, generations, review, cache)

@@ -94,7 +94,7 @@ def draft(reading: Reading, decided: Decided, signer: Signer, attempts: int, mar
     """
     run, arm = reading.run, decided.arm
     sealed, gate, needed = run.sealed, run.seal.gate, reading.needed(arm)
-    told = latest(reading.review.marks(marks), reading.list_sha256, signer.by)
+    told = latest(reading.review.read(marks), reading.list_sha256, signer.by)
     unread = [name for name in needed if name not in told]
     if unread:
         raise RefusedError(
@@ -123,7 +123,7 @@ def draft(reading: Reading, decided: Decided, signer: Signer, attempts: int, mar
         verdict_sha256=run.verdict.digest(),
         list_sha256=reading.list_sha256,
         read=len(needed),
-        marks=state.marks,
+        marks=state.lines,
         review_sha256=state.sha256,
         doubts=doubts,
         serving=Serving(

@@ -28,7 +28,6 @@ from gates.record.anchor import committed_breaks
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
 from gates.record.recheck import rechecks
-from gates.record.review import reviews
 from gates.record.seal import SealOnDisk, read_seal, unchecked
 from gates.record.store import RunStore, finished_files, runs
 from gates.record.vouching import vouch
@@ -180,14 +179,14 @@ def _check_recheck(places: tuple[Path, Path], begun: Stored, done: Stored | None
 def _check_read(folder: Path, cache: Path, ledger: Ledger, notes: _Notes) -> None:
     """Check the marks of a run's readers, and derive its sign-offs again."""
     reading, entries = open_reading(folder, cache), ledger.entries()
-    loose = reading.review.check(reviews(entries, reading.run.store.gate, reading.run.store.number))
+    loose = reading.review.check(entries, reading.run.store.gate, reading.run.store.number)
     if loose:
         notes.not_derived.append(
             f"{reading.review.path}: no ledger record holds its last {loose} marks yet: `gates review` enters them"
         )
     strange = [
         mark.item
-        for mark in reading.review.marks()
+        for mark in reading.review.read()
         if mark.list_sha256 != reading.list_sha256 or mark.item not in reading.items
     ]
     if strange:
