@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from rich.text import Text
 
 from gates.cli.output import print_json, say, tell
 from gates.cli.show import as_json, console, interactive, signing_key
+from gates.cli.web import serve
 from gates.corpora.cache import cache_dir
 from gates.errors import ExitCode, UsageError
 from gates.flow import this_world
+from gates.flow.desk import ReviewDesk
 from gates.flow.review import ItemShown, Reading, open_reading
 from gates.flow.world import World
 from gates.record.review import LABELS, Said
@@ -32,11 +35,13 @@ _ASK = f"ok or bad, then what it is ({', '.join(LABELS)}) and a note if you like
 @click.option("--as", "label", type=click.Choice(LABELS), help="With --mark: what the matched words are.")
 @click.option("--note", default="", help="With --mark: a note that stays with it.")
 @click.option("--by", help="Who reads; your user name by default.")
+@click.option("--web", is_flag=True, help="Read in a browser: a page on this machine, until Ctrl-C.")
+@click.option(
+    "--port", default=0, type=click.IntRange(0, 65535), help="With --web: the page's port; 0 takes a free one."
+)
 @signing_key
 @as_json
-def review(
-    run: Path, arm: str | None, mark: tuple[str, str] | None, list_wanted: bool, json_wanted: bool, **asked: Any
-) -> int:
+def review(run: Path, arm: str | None, mark: tuple[str, str] | None, json_wanted: bool, **asked: Any) -> int:
     """Read what must be read of the finished RUN, a folder such as reports/demo/001.
 
     Shows each unread item on a terminal and asks for a mark; what is marked is kept at once, and the same command
@@ -44,6 +49,7 @@ def review(
 
     \b
     gates review reports/demo/001
+    gates review reports/demo/001 --web
     gates review reports/demo/001 --mark 3f9a ok --as stock-phrase --note "it was a dark and"
     """
     world = this_world(say, by=asked["by"], key=asked["key"])
@@ -53,13 +59,23 @@ def review(
     if mark is not None:
         reading.mark(mark[0], _said(mark[1], asked["label"], asked["note"]), world)
         reading.enter(world)
-    elif interactive() and not list_wanted and not json_wanted:
-        try:
+    elif asked["web"]:
+        with _sitting(reading, world):
+            serve(ReviewDesk(reading, world, arm), asked["port"])
+    elif interactive() and not asked["list_wanted"] and not json_wanted:
+        with _sitting(reading, world):
             _read_on(reading, arm, world)
-        finally:
-            reading.enter(world)
     _print(reading, arm, world.by, json_wanted)
     return ExitCode.INCONCLUSIVE if reading.unread(world.by, arm) else ExitCode.PASS
+
+
+@contextmanager
+def _sitting(reading: Reading, world: World) -> Iterator[None]:
+    """However the sitting ends, its marks are entered in the ledger."""
+    try:
+        yield
+    finally:
+        reading.enter(world)
 
 
 def _print(reading: Reading, arm: str | None, by: str, json_wanted: bool) -> None:

@@ -1,0 +1,1 @@
+"""Pages for reading, served on loopback to one person: the review of a run, and blind reading. Needs extra `report`."""
