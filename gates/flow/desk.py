@@ -73,7 +73,9 @@ class ReviewDesk:
 
 
 def _marked(mark: Mark | None) -> dict[str, JsonValue]:
-    return {"mark": mark and mark.mark, "label": mark and mark.label, "note": mark.note if mark else ""}
+    if mark is None:
+        return {"mark": None, "label": None, "note": ""}
+    return {"mark": mark.mark, "label": mark.label, "note": mark.note}
 
 
 def _words(words: Excerpt | None) -> JsonValue:

@@ -49,10 +49,12 @@ _FILES = {
 class Desk(Protocol):
     """What a page asks: one list of things to read, each by its name, and what the reader says of one.
 
-    `page` is the HTML file. Raises GatesError for a name or an answer that cannot be.
+    Raises GatesError for a name or an answer that cannot be.
     """
 
-    page: str
+    @property
+    def page(self) -> str:
+        """The name of the HTML file."""
 
     def overview(self) -> JsonValue:
         """Everything there is to read, and how far the reader is."""
