@@ -39,6 +39,7 @@ INTERNAL = 70
         "verify": "gates.cli.verify:verify",
         "ledger": "gates.cli.ledger:ledger",
         "review": "gates.cli.review:review",
+        "read": "gates.cli.read:read",
         "signoff": "gates.cli.signoff:signoff",
         "demo": "gates.cli.demo:demo",
     },

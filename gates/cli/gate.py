@@ -21,6 +21,7 @@ from gates.record.recheck import Recheck, RecheckPlan
 from gates.record.review import Mark
 from gates.record.seal import Seal
 from gates.record.signoff import SignOff
+from gates.record.votes import Vote
 from gates.records import Generation
 from gates.report.terminal import verdict_table
 from gates.spec.load import json_schema, load_gate
@@ -103,6 +104,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "recheck": Recheck.model_json_schema,
     "mark": Mark.model_json_schema,
     "signoff": SignOff.model_json_schema,
+    "vote": Vote.model_json_schema,
 }
 
 

@@ -24,6 +24,7 @@ _SHORT = {
     "verify": "Derive a record again: ledger, seals, measurements, verdicts, reports.",
     "ledger": "List the ledger's records and its head; join the ledgers of two git branches.",
     "review": "Read what must be read of a finished run, and mark it.",
+    "read": "Read base, candidate and author blind; votes stand beside the voice figure.",
     "signoff": "Sign one candidate of a finished run off: ship, hold, or waive.",
     "demo": "Run the demonstration gate on a real language model with two adapters.",
 }

@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from gates.errors import ExitCode, GatesError, TamperedError
+from gates.flow.blind import check_votes
 from gates.flow.finished import read_run, sealed_inputs
 from gates.flow.generating import check_recorded
 from gates.flow.measuring import measure
@@ -192,6 +193,8 @@ def _check_read(folder: Path, cache: Path, ledger: Ledger, notes: _Notes) -> Non
     if strange:
         raise TamperedError(f"{reading.review.path}: {len(strange)} marks are of no item of this run's reading list")
     check_signoffs(reading, entries)
+    if loose := check_votes(reading, entries):
+        notes.not_derived.append(f"{folder / 'votes.jsonl'}: no ledger record holds its last {loose} votes yet")
 
 
 def _same(path: Path, stored: JsonValue, derived: JsonValue) -> None:

@@ -20,7 +20,9 @@ from gates.errors import RecordError, TamperedError
 from gates.records import Record, Sha256, canonical, sha256
 from gates.spec.schema import Name
 
-Kind = Literal["seal", "run", "session", "spoiled", "verdict", "merge", "recheck", "rechecked", "review", "signoff"]
+Kind = Literal[
+    "seal", "run", "session", "spoiled", "verdict", "merge", "recheck", "rechecked", "review", "signoff", "votes"
+]
 
 
 class Entry(Record):

@@ -80,12 +80,17 @@ class Lines(Generic[L]):
         lines = self._lines()[:count]
         return State(len(lines), sha256(b"".join(line + b"\n" for line in lines)))
 
+    def told(self) -> dict[str, JsonValue]:
+        """What else the ledger's record says of the lines so far."""
+        return {}
+
     def enter(self, ledger: Ledger, gate: str, run: int, stamp: Stamp) -> None:
         """Enter the lines so far in the ledger, unless it holds them already."""
         state = self.state()
         known = [said(s, "lines_sha256", str) for s in self.entered(ledger.entries(), gate, run)]
         if state.lines and state.sha256 not in known:
             body: dict[str, JsonValue] = {"run": run, "lines": state.lines, "lines_sha256": state.sha256}
+            body |= self.told()
             ledger.append(self._entered_as, gate, body, stamp)
 
     def entered(self, entries: Sequence[Stored], gate: str, run: int) -> list[Stored]:
