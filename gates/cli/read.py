@@ -33,8 +33,8 @@ from gates.report.blind import readers_table
 def read(run: Path, blind: bool, arm: str | None, json_wanted: bool, **asked: Any) -> int:
     """Say what blind readers of the finished RUN have said, or read blind: base, candidate and author, no labels.
 
-    A reader says which of three passages is the author's, which reads best, and what is wrong. The trials are drawn from
-    the seal for each reader. Votes stand beside delta_cb with exact intervals, and no verdict counts them.
+    A reader says which of three passages is the author's, which reads best, and what is wrong. The trials are drawn
+    from the seal for each reader. Votes stand beside delta_cb with exact intervals, and no verdict counts them.
 
     \b
     gates read reports/demo/001 --blind --arm lv-bronte-e12

@@ -28,9 +28,10 @@ from gates.text import normalise, words
 DRAW = "blind-draw@1"
 MOST_WORDS = 120
 FEWEST_WORDS = 20
+_QUOTES = dict.fromkeys(map(ord, "“”„«»"), '"')
 _DASHES = re.compile(r"-{2,}")
 _ITALICS = re.compile(r"_([^_\n]+)_")
-_SENTENCE_ENDS = re.compile(r"[.!?]['\")]*$")
+_ENDS = re.compile(r"[.!?]['\")]*$")
 
 
 class Passage(NamedTuple):
@@ -127,12 +128,12 @@ class BlindReading:
     @cached_property
     def _starts(self) -> list[tuple[Passage, list[frozenset[str]]]]:
         """Every place where a sentence begins, with the content words of the words from there on."""
-        found = []
+        found: list[tuple[Passage, list[frozenset[str]]]] = []
         for file, text in self._heldout.items():
             contents = [_content(word) for word in text]
-            for start in range(len(text)):
-                if start == 0 or _SENTENCE_ENDS.search(text[start - 1]):
-                    found.append((Passage(file, start), contents[start : start + MOST_WORDS]))
+            # Where no sentence ends for long, as in verse, a passage begins at any 120th word.
+            begins = [n for n, before in enumerate(["", *text[:-1]]) if n % MOST_WORDS == 0 or _ENDS.search(before)]
+            found.extend((Passage(file, n), contents[n : n + MOST_WORDS]) for n in begins)
         return found
 
     def _nearest(self, prompt: int, seed: int, length: int, taken: set[Passage]) -> Passage:
@@ -226,7 +227,7 @@ def _shuffled(chance: Sequence[int]) -> tuple[Who, Who, Who]:
 
 def _plain(text: str) -> list[str]:
     """A text in words by white space, with typography that would tell printed from generated text made alike."""
-    return normalise(_DASHES.sub(" ", _ITALICS.sub(r"\1", text))).split()
+    return normalise(_DASHES.sub(" ", _ITALICS.sub(r"\1", text.translate(_QUOTES)))).split()
 
 
 def _content(word: str) -> frozenset[str]:
