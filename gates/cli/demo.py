@@ -16,8 +16,7 @@ from gates.corpora.cache import cache_dir
 from gates.corpora.sources import fetch
 from gates.corpora.texts import load_manifest
 from gates.errors import ExitCode, UsageError
-from gates.flow.panel import FILES, KNOWN, TEXTS, judge_panel, read_panel
-from gates.judge.known import SHOWN
+from gates.flow.panel import FILES, GATES, TEXTS, judge_panel, read_panel
 from gates.judge.verdict import Verdict
 from gates.records import Outcome
 from gates.report.terminal import known_tables
@@ -72,17 +71,16 @@ def _panel(workspace: Path, json_wanted: bool) -> int:
     folder = workspace / "prereg" / "panel"
     texts = read_panel(folder)
     _fetch(folder / "open.yaml", workspace)
-    say(f"{len(texts)} recorded texts ({TEXTS} {FILES[TEXTS][:12]}), {len(KNOWN)} gates: about half a minute")
-    answers = judge_panel(folder, cache_dir(os.environ))
-    wrong = [answer for answer in answers if not answer.right]
+    say(f"{len(texts)} recorded texts ({TEXTS} {FILES[TEXTS][:12]}), {len(GATES)} gates: about half a minute")
+    answers = judge_panel(folder, cache_dir(os.environ), texts)
+    wrong = [answer for answer in answers if answer.wrong]
     if json_wanted:
-        rows = [{**answer.as_json(), "right": answer.right} for answer in answers]
+        rows = [{**answer.as_json(), "wrong": answer.wrong} for answer in answers]
         print_json({"as_expected": not wrong, "texts": len(texts), "files": FILES, "answers": rows})
     else:
         console().print(known_tables(answers))
-        known = [answer for answer in answers if answer.expected != SHOWN]
-        tell(f"{sum(answer.right for answer in known)} of {len(known)} answers are the known ones.")
-    return ExitCode.FAIL if wrong else ExitCode.PASS
+        tell(f"{len(answers) - len(wrong)} of {len(answers)} answers are the known ones, figures and limits included.")
+    return ExitCode.FAIL if wrong or not answers else ExitCode.PASS
 
 
 def _surprises(verdict: Verdict) -> list[str]:

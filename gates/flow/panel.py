@@ -6,6 +6,7 @@ nothing is written.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -15,43 +16,27 @@ from pydantic import Field
 from gates.errors import TamperedError, UsageError
 from gates.flow.inputs import Inputs, load_inputs, refuse_unpinned
 from gates.flow.measuring import measure
-from gates.judge.known import SHOWN, Answer, Answers, KnownAnswer, against_known
+from gates.judge.known import Known, KnownAnswer, against_known
 from gates.judge.verdict import judge
-from gates.records import Generation, Outcome, Record, Usage, sha256
+from gates.records import Generation, Record, Usage, sha256
 from gates.seat.requests import request_body
 from gates.spec.prompts import prompt_text
 
 TEXTS = "generations.jsonl"
+KNOWN = "known.csv"
+GATES = ("open.yaml", "probe.yaml")
 
 FILES = {
     TEXTS: "a636f7f454f29363c5e6cc708d68f1910b3e679de3a5dde9938f0704ac69d180",
     "beats.txt": "53e1a30ce14781d31b49e15eb016c3e3f861fc9995fd6167e7f6d4ff652f2eff",
     "train-beats.txt": "12d90d413ab7d5d47f84de1ea3b82de50b4e93827b98fae6f3306ca3d6f1fc36",
     "open.yaml": "6825d9f409c856f2565e3e654d581425d4c62c719ad6ca2cdefe1890b2ec8d2d",
+    KNOWN: "e86a222e07f3fbac4e60cc9ad53b28cc07abd03064ed6fa191000ed8f7f714f5",
     "probe.yaml": "4e9f2a6e370978956ca852bccd4f994ead89368eb9c806c2e967fdffd8c1a3cc",
 }
 """SHA-256 of every file of the panel: the answers are known for these texts under these thresholds alone."""
 
-
-def _passes(*axes: str, **others: Answer) -> dict[str, Answer]:
-    return {**dict.fromkeys(("validity", "voice", "memorisation", "ran_on", "on_beat", *axes), Outcome.PASS), **others}
-
-
-KNOWN: dict[str, Answers] = {
-    "open.yaml": {
-        "base-again": _passes(voice=Outcome.FAIL),
-        "lv-null": _passes(voice=Outcome.FAIL, ran_on=SHOWN, on_beat=SHOWN),
-        "lv-bronte-e3": _passes(),
-        "lv-bronte-e12": _passes(),
-        "lv-bronte-ranon": _passes(ran_on=Outcome.FAIL),
-        "lv-bronte-overfit": _passes(),
-    },
-    "probe.yaml": {
-        "lv-bronte-e3": _passes("extraction"),
-        "lv-bronte-overfit": _passes(extraction=Outcome.FAIL),
-    },
-}
-"""What the gates of the panel must say, of every axis of every arm."""
+Panel = tuple["PanelText", ...]
 
 
 class PanelText(Record):
@@ -67,16 +52,7 @@ class PanelText(Record):
     completion_tokens: int = Field(ge=0)
 
 
-def judge_panel(folder: Path, cache: Path) -> tuple[KnownAnswer, ...]:
-    """Measure and judge the panel in `folder`, in its workspace, and set every answer beside the known one.
-
-    Raises UsageError where a file or a corpus is missing, TamperedError where a file is not the panel's.
-    """
-    texts = read_panel(folder)
-    return tuple(answer for name in KNOWN for answer in judge_texts(folder / name, cache, texts))
-
-
-def read_panel(folder: Path) -> tuple[PanelText, ...]:
+def read_panel(folder: Path) -> Panel:
     """The recorded texts. Raises UsageError for a missing file, TamperedError for a file that is not the panel's."""
     for name, pinned in FILES.items():
         path = folder / name
@@ -91,6 +67,23 @@ def read_panel(folder: Path) -> tuple[PanelText, ...]:
     return tuple(PanelText.parse(line, where=f"{folder / TEXTS}:{number}") for number, line in enumerate(lines, 1))
 
 
+def known_answers(folder: Path, gate: str) -> tuple[Known, ...]:
+    """What the gate file of that name must say, of every axis of every arm: rows gate, arm, axis, answer and figures."""
+    with (folder / KNOWN).open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file, strict=True) if row.pop("gate") == gate]
+    return tuple(
+        Known.model_validate_strings({key: value or None for key, value in row.items()}, strict=False) for row in rows
+    )
+
+
+def judge_panel(folder: Path, cache: Path, texts: Panel) -> tuple[KnownAnswer, ...]:
+    """Measure and judge the panel in `folder`, in its workspace, and set every answer beside the known one.
+
+    Raises UsageError where a corpus is missing.
+    """
+    return tuple(answer for gate in GATES for answer in judge_texts(folder / gate, cache, texts))
+
+
 def judge_texts(path: Path, cache: Path, texts: Iterable[PanelText]) -> tuple[KnownAnswer, ...]:
     """Judge recorded texts by one gate of the panel, through the measures and judges of every run."""
     inputs = load_inputs(path, cache)
@@ -98,7 +91,8 @@ def judge_texts(path: Path, cache: Path, texts: Iterable[PanelText]) -> tuple[Kn
     # Nothing here is sealed: the gate's own hash stands where a run names its seal.
     seal = inputs.gate.digest()
     measurements = measure(inputs, seal, generations(inputs, seal, texts), FILES[TEXTS])
-    return against_known(inputs.gate.name, judge(inputs.gate, measurements), KNOWN[path.name])
+    answers = known_answers(path.parent, path.name)
+    return against_known(inputs.gate.name, judge(inputs.gate, measurements), answers)
 
 
 def generations(inputs: Inputs, seal: str, texts: Iterable[PanelText]) -> Iterator[Generation]:

@@ -49,13 +49,9 @@ def known_tables(answers: Sequence[KnownAnswer]) -> RenderableType:
     """A table for each gate: what it must say of every axis of each arm, what it says; then why, where they differ."""
     tables = [_known(gate, list(rows)) for gate, rows in groupby(answers, lambda answer: answer.gate)]
     wrong = [
-        _plain(
-            f"unexpected: {answer.gate}, {answer.arm}, {answer.axis}: "
-            f"{answer.found.reason if answer.found else 'the gate says nothing of it'}",
-            "bold red",
-        )
+        _plain(f"unexpected: {answer.gate}, {answer.arm}, {answer.axis}: {answer.wrong}", "bold red")
         for answer in answers
-        if not answer.right
+        if answer.wrong
     ]
     return Group(*tables, *wrong)
 
@@ -68,9 +64,9 @@ def _known(gate: str, answers: Sequence[KnownAnswer]) -> Table:
         table.add_section()
         table.add_row(_plain(arm))
         for answer in rows:
-            said = answer.found
+            said, expected = answer.found, answer.known.answer if answer.known else "–"
             found = (outcome_text(said.outcome), _plain(value_of(said)), _plain(threshold_of(said))) if said else ("–",)
-            table.add_row(Text("  ") + _plain(answer.axis), _plain(answer.expected or "–"), *found)
+            table.add_row(Text("  ") + _plain(answer.axis), _plain(expected), *found)
     return table
 
 
