@@ -16,9 +16,9 @@ from pydantic import Field
 from gates.errors import TamperedError, UsageError
 from gates.flow.inputs import Inputs, load_inputs, refuse_unpinned
 from gates.flow.measuring import measure
-from gates.judge.known import Known, KnownAnswer, against_known
+from gates.judge.known import FIGURES, Known, KnownAnswer, against_known
 from gates.judge.verdict import judge
-from gates.records import Generation, Record, Usage, sha256
+from gates.records import Generation, Record, Usage, canonical, sha256
 from gates.seat.requests import request_body
 from gates.spec.prompts import prompt_text
 
@@ -68,11 +68,13 @@ def read_panel(folder: Path) -> Panel:
 
 
 def known_answers(folder: Path, gate: str) -> tuple[Known, ...]:
-    """What the gate file of that name must say, of every axis of every arm: rows gate, arm, axis, answer and figures."""
+    """What the gate file of that name must say of every axis of every arm."""
     with (folder / KNOWN).open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file, strict=True) if row.pop("gate") == gate]
+    figures = [{name: float(row[name]) if row[name] else None for name in FIGURES} for row in rows]
     return tuple(
-        Known.model_validate_strings({key: value or None for key, value in row.items()}, strict=False) for row in rows
+        Known.parse(canonical({**row, **found}), where=str(folder / KNOWN))
+        for row, found in zip(rows, figures, strict=True)
     )
 
 

@@ -16,7 +16,8 @@ SHOWN: Literal["shown"] = "shown"
 TOLERANCE = 0.005
 """How far a figure may lie from the known one: less than one text of 120, more than other random draws move it."""
 
-_FIGURES = ("value", "low", "high", "threshold")
+FIGURES = ("value", "low", "high", "threshold")
+"""What of an axis's verdict is compared beside its outcome."""
 
 
 class Known(Record):
@@ -53,8 +54,10 @@ class KnownAnswer(Record):
         outcome = self.found.outcome
         if outcome is Outcome.INVALID if self.known.answer == SHOWN else outcome is not self.known.answer:
             return f"{outcome} for {self.known.answer}: {self.found.reason}"
-        figures = [(name, getattr(self.found, name), getattr(self.known, name)) for name in _FIGURES]
-        return "; ".join(f"{name} {found} for {known}" for name, found, known in figures if not _same(found, known))
+        figures = [(name, getattr(self.found, name), getattr(self.known, name)) for name in FIGURES]
+        return "; ".join(
+            f"{name} {_told(found)} for {_told(known)}" for name, found, known in figures if not _same(found, known)
+        )
 
 
 def against_known(gate: str, verdict: Verdict, answers: Sequence[Known]) -> tuple[KnownAnswer, ...]:
@@ -75,3 +78,7 @@ def _same(found: float | None, known: float | None) -> bool:
     if found is None or known is None:
         return found is known
     return not exceeds(abs(found - known), TOLERANCE)
+
+
+def _told(figure: float | None) -> str:
+    return "none" if figure is None else f"{figure:z.3f}"

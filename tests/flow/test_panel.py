@@ -6,8 +6,11 @@ import gzip
 import itertools
 import json
 import os
+import random
+import re
 import runpy
 import shutil
+import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +26,7 @@ from gates.corpora.sources import fetch
 from gates.corpora.texts import load_manifest, load_split
 from gates.errors import TamperedError, UsageError
 from gates.flow.inputs import Inputs, load_inputs
-from gates.flow.panel import FILES, KNOWN, PanelText, generations, judge_texts, read_panel
+from gates.flow.panel import FILES, GATES, PanelText, generations, judge_texts, known_answers, read_panel
 from gates.flow.planning import operating_of
 from gates.judge.axes import superiority
 from gates.judge.floors import pairwise_level, pairwise_range
@@ -53,14 +56,26 @@ def texts(folder: Path) -> tuple[PanelText, ...]:
     return read_panel(folder)
 
 
+@pytest.fixture(scope="module")
+def known(folder: Path) -> dict[str, dict[str, dict[str, str]]]:
+    """The known answers by gate, arm and axis."""
+    found: dict[str, dict[str, dict[str, str]]] = {gate: {} for gate in GATES}
+    for gate in GATES:
+        for row in known_answers(folder, gate):
+            found[gate].setdefault(row.arm, {})[row.axis] = row.answer
+    return found
+
+
 # What the panel is.
 
 
-def test_the_panel_is_small_and_whole(folder: Path, texts: tuple[PanelText, ...]) -> None:
+def test_the_panel_is_small_and_whole(
+    folder: Path, texts: tuple[PanelText, ...], known: dict[str, dict[str, dict[str, str]]]
+) -> None:
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 2_000_000
-    arms = {"base", *KNOWN["open.yaml"]}
+    arms = {"base", *known["open.yaml"]}
     counts = Counter((text.arm, text.set) for text in texts)
-    probed = {(arm, "train-beats") for arm in KNOWN["probe.yaml"]}
+    probed = {(arm, "train-beats") for arm in known["probe.yaml"]}
     assert counts == dict.fromkeys({(arm, "open") for arm in arms} | probed, BEATS * SEEDS)
     assert len({(text.arm, text.set, text.beat, text.seed) for text in texts}) == len(texts)
     told = (folder / "README.md").read_text("utf-8")
@@ -85,7 +100,7 @@ def test_its_script_makes_the_same_bytes_again(root: Path, folder: Path, tmp_pat
     probed = (folder / "train-beats.txt").read_text("utf-8").splitlines()
     (tmp_path / "pairs.json").write_text(json.dumps([{"beat": beat} for beat in [*probed, "never asked"]]), "utf-8")
     made = _make(root, tmp_path, tmp_path / "texts.jsonl.gz", folder / "beats.txt", tmp_path / "pairs.json")
-    assert made == (0, {name: (folder / name).read_bytes() for name in FILES if not name.endswith(".yaml")})
+    assert made == (0, {name: (folder / name).read_bytes() for name in FILES if name.endswith((".jsonl", ".txt"))})
 
 
 def test_its_script_refuses_a_trial_that_is_not_whole(root: Path, folder: Path, tmp_path: Path) -> None:
@@ -106,8 +121,15 @@ def _make(root: Path, out: Path, *sources: Path) -> tuple[int, dict[str, bytes]]
     return ended.exit_code, {path.name: path.read_bytes() for path in (out / "made").iterdir()}
 
 
-def test_the_known_answers_are_those_that_were_asked_for() -> None:
-    opened, probed = KNOWN["open.yaml"], KNOWN["probe.yaml"]
+def test_the_known_answers_are_those_that_were_asked_for(known: dict[str, dict[str, dict[str, str]]]) -> None:
+    opened, probed = known["open.yaml"], known["probe.yaml"]
+    judged = {"validity", "voice", "memorisation", "ran_on", "on_beat"}
+    assert {arm: set(axes) for arm, axes in opened.items()} == dict.fromkeys(
+        ("base-again", "lv-null", "lv-bronte-e3", "lv-bronte-e12", "lv-bronte-ranon", "lv-bronte-overfit"), judged
+    )
+    assert {arm: set(axes) for arm, axes in probed.items()} == dict.fromkeys(
+        ("lv-bronte-e3", "lv-bronte-overfit"), judged | {"extraction"}
+    )
     assert {arm for arm, axes in opened.items() if axes["voice"] is FAIL} == {"base-again", "lv-null"}
     for arm in ("lv-bronte-e3", "lv-bronte-e12", "lv-bronte-overfit"):
         assert set(opened[arm].values()) == {PASS}
@@ -139,7 +161,10 @@ def hits(texts: list[PanelText], sources: Sources, prompt: Callable[[PanelText],
 def test_only_the_prompt_subtracted_tells_reciting_from_being_told(
     texts: tuple[PanelText, ...], sources: Sources
 ) -> None:
-    probed = {arm: [t for t in texts if (t.arm, t.set) == (arm, "train-beats")] for arm in KNOWN["probe.yaml"]}
+    probed = {
+        arm: [t for t in texts if (t.arm, t.set) == (arm, "train-beats")]
+        for arm in ("lv-bronte-e3", "lv-bronte-overfit")
+    }
     e3, overfit = probed["lv-bronte-e3"], probed["lv-bronte-overfit"]
     assert hits(e3, sources, lambda text: "") == (38, 120)  # 0.317
     assert hits(e3, sources, lambda text: text.prompt) == (1, 120)  # 0.008
@@ -192,26 +217,27 @@ def demonstrated(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Demons
 
 def answers(demonstrated: Demonstrated) -> list[KnownAnswer]:
     rows = json.loads(demonstrated.ended.stdout)["answers"]
-    return [
-        KnownAnswer.parse(json.dumps({k: v for k, v in row.items() if k != "right"}).encode(), where="") for row in rows
-    ]
+    told = [{key: value for key, value in row.items() if key != "wrong"} for row in rows]
+    return [KnownAnswer.parse(json.dumps(row).encode(), where="") for row in told]
 
 
 @pytest.mark.slow
-def test_the_command_finds_every_known_answer_and_writes_nothing(demonstrated: Demonstrated) -> None:
+def test_the_command_finds_every_known_answer_and_writes_nothing(
+    demonstrated: Demonstrated, known: dict[str, dict[str, dict[str, str]]]
+) -> None:
     ended, changed = demonstrated
     document = json.loads(ended.stdout)
     assert (ended.returncode, document["as_expected"], changed) == (0, True, set())
     assert (document["texts"], document["files"]) == (1080, FILES)
     said = {(row["gate"], row["arm"], row["axis"]): row["found"]["outcome"] for row in document["answers"]}
-    known = {
+    must = {
         (f"panel-{name.removesuffix('.yaml')}", arm, axis): answer
-        for name, arms in KNOWN.items()
+        for name, arms in known.items()
         for arm, axes in arms.items()
         for axis, answer in axes.items()
     }
-    assert said.keys() == known.keys()
-    assert {place: answer for place, answer in known.items() if answer != SHOWN}.items() <= said.items()
+    assert said.keys() == must.keys()
+    assert {place: answer for place, answer in must.items() if answer != SHOWN}.items() <= said.items()
 
 
 @pytest.mark.slow
@@ -252,7 +278,7 @@ def test_texts_that_change_change_the_answers(folder: Path, everything: Path, te
         return text
 
     opened = [altered(text) for text in texts if (text.arm, text.beat, text.seed) != ("lv-bronte-e3", 3, 4)]
-    wrong = {(row.arm, row.axis) for row in judge_texts(folder / "open.yaml", everything, opened) if not row.right}
+    wrong = {(row.arm, row.axis) for row in judge_texts(folder / "open.yaml", everything, opened) if row.wrong}
     assert wrong >= {
         ("base-again", "voice"),
         ("lv-bronte-e12", "voice"),
@@ -276,7 +302,7 @@ def test_a_probe_that_shows_nothing_and_a_prompt_that_is_not_subtracted_are_seen
         for text in texts
     ]
     monkeypatch.setattr("gates.flow.measuring.prompt_text", lambda rendered: "")
-    wrong = {(row.arm, row.axis) for row in judge_texts(folder / "probe.yaml", everything, tame) if not row.right}
+    wrong = {(row.arm, row.axis) for row in judge_texts(folder / "probe.yaml", everything, tame) if row.wrong}
     assert wrong >= {("lv-bronte-overfit", "extraction"), ("lv-bronte-e3", "extraction")}
 
 
@@ -307,6 +333,55 @@ def voices(inputs: Inputs, texts: tuple[PanelText, ...]) -> Voices:
         rows = [[text_of[arm, seed, beat] for beat in range(BEATS)] for seed in inputs.gate.seeds(arm)]
         arms[arm] = count_arm(inputs.gate.seeds(arm), rows, yardstick)
     return Voices(yardstick, arms)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arm", ["base-again", "lv-null", "lv-bronte-e3", "lv-bronte-e12", "lv-bronte-overfit"])
+def test_a_slow_count_of_the_definition_finds_the_known_move(
+    plain_distances: dict[str, list[float]], folder: Path, arm: str
+) -> None:
+    """delta_cb@1 once more, word by word, from its definition and with other draws."""
+    known_move = next(row for row in known_answers(folder, "open.yaml") if (row.arm, row.axis) == (arm, "voice"))
+    plain = plain_distances
+    assert known_move.value == pytest.approx(np.mean(plain["base"]) - np.mean(plain[arm]), abs=0.01)
+    floor = max(np.ptp(plain["base"]), np.ptp(plain[arm]))
+    assert known_move.threshold == pytest.approx(floor, abs=0.02)
+
+
+@pytest.fixture(scope="module")
+def plain_distances(inputs: Inputs, texts: tuple[PanelText, ...]) -> dict[str, list[float]]:
+    """d to the held-out text of each arm's seeds in turn."""
+    by_author: dict[str, list[str]] = {}
+    for author, said in sorted((document.author, plain_words(document.text)) for document in inputs.reference):
+        by_author.setdefault(author, []).extend(said)
+    pooled = Counter(word for said in by_author.values() for word in said)
+    frame = [word for word, _ in sorted(pooled.items(), key=lambda item: (-item[1], item[0]))[:300]]
+    rows = []
+    for said in by_author.values():
+        whole = [said[start : start + 3000] for start in range(0, len(said) - 2999, 3000)]
+        twenty = [whole[place * len(whole) // 20] for place in range(20)] if len(whole) > 20 else whole
+        rows += [shares(chunk, frame) for chunk in twenty]
+    mean, sd = np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1)
+    goal = (shares([word for d in inputs.heldout for word in plain_words(d.text)], frame) - mean) / sd
+    rng = random.Random(7)
+    found: dict[str, list[float]] = {}
+    for arm in inputs.gate.arms.all():
+        for seed in inputs.gate.seeds(arm):
+            pool = [w for t in texts if (t.arm, t.seed, t.set) == (arm, seed, "open") for w in plain_words(t.text)]
+            drawn = [(shares(rng.sample(pool, 1800), frame) - mean) / sd for _ in range(50)]
+            away = [1 - z @ goal / np.linalg.norm(z) / np.linalg.norm(goal) for z in drawn]
+            found.setdefault(arm, []).append(float(np.mean(away)))
+    return found
+
+
+def plain_words(text: str) -> list[str]:
+    straight = unicodedata.normalize("NFKC", text).translate(str.maketrans("‘’‛ʼ", "''''")).lower()
+    return re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)*", straight)
+
+
+def shares(said: list[str], frame: list[str]) -> np.ndarray:
+    counted = Counter(said)
+    return np.array([counted[word] / len(said) for word in frame])
 
 
 @pytest.mark.slow
