@@ -10,8 +10,8 @@ import click
 
 from gates import flow
 from gates.cli.output import print_json, say, tell
-from gates.cli.power import print_noise
-from gates.cli.show import as_json, console, gate_file, interactive, progress, signing_key
+from gates.cli.power import print_noise, print_splits
+from gates.cli.show import as_json, console, earlier_run, gate_file, interactive, progress, signing_key
 from gates.corpora.manifest import Manifest
 from gates.errors import ExitCode, UsageError
 from gates.judge.verdict import Verdict
@@ -30,10 +30,11 @@ from gates.spec.operating import OperatingCharacteristics
 
 @click.command()
 @gate_file
+@earlier_run
 @as_json
-def check(gate: Path, json_wanted: bool) -> int:
+def check(gate: Path, earlier: Path | None, json_wanted: bool) -> int:
     """Say everything about GATE before generation: mistakes, missing files, what its size can prove."""
-    found = flow.check(gate, flow.this_world(say))
+    found = flow.check(gate, flow.this_world(say), earlier)
     if json_wanted:
         print_json(found.as_json())
     else:
@@ -46,11 +47,12 @@ def check(gate: Path, json_wanted: bool) -> int:
 @click.option("--yes", is_flag=True, help="Seal without asking.")
 @click.option("--by", help="Who seals; your user name by default.")
 @signing_key
+@earlier_run
 @as_json
-def seal(gate: Path, yes: bool, by: str | None, key: Path | None, json_wanted: bool) -> int:
+def seal(gate: Path, yes: bool, by: str | None, key: Path | None, earlier: Path | None, json_wanted: bool) -> int:
     """Pre-register GATE: check it, bind everything it rests on, and enter it in the ledger before any generation."""
     world = flow.this_world(say, by=by, key=key)
-    found = flow.check(gate, world)
+    found = flow.check(gate, world, earlier)
     if found.missing:
         raise UsageError("\n".join([f"{gate}: the gate cannot be sealed yet:", *found.missing]))
     if not json_wanted:
@@ -59,7 +61,7 @@ def seal(gate: Path, yes: bool, by: str | None, key: Path | None, json_wanted: b
         if not interactive():
             raise UsageError("sealing asks for confirmation, and there is no terminal to ask", next_step="add --yes")
         click.confirm("Seal this gate?", abort=True, err=True)
-    sealed = flow.seal(gate, world)
+    sealed = flow.seal(gate, world, earlier)
     if json_wanted:
         print_json({"seal": sealed.sha256, "file": str(sealed.path), "gate_sha256": sealed.seal.binding.gate})
     else:
@@ -142,6 +144,7 @@ def _print_operating(operating: OperatingCharacteristics) -> None:
         f"voice at {voice.k} seeds: a candidate without any move passes in {voice.false_pass:.2%} of cases; "
         f"a move of {voice.shift_80:.1f} seed sd is caught with probability 0.8"
     )
+    print_splits(operating)
     print_noise(operating)
     if (rate := operating.memorisation) is not None:
         most = "no count of hits can pass" if rate.most_hits is None else f"up to {rate.most_hits} hits pass"

@@ -8,7 +8,7 @@ import click
 from rich.table import Table
 
 from gates.cli.output import print_json, tell
-from gates.cli.show import as_json, console, gate_file
+from gates.cli.show import as_json, console, earlier_run, gate_file
 from gates.errors import ExitCode
 from gates.flow.planning import power as power_of
 from gates.spec.operating import OperatingCharacteristics
@@ -17,13 +17,17 @@ from gates.spec.power import RatePower
 
 @click.command()
 @gate_file
+@earlier_run
 @as_json
-def power(gate: Path, json_wanted: bool) -> int:
+def power(gate: Path, earlier: Path | None, json_wanted: bool) -> int:
     """Say what GATE can prove: its false-pass rate, the smallest move it catches, its margins and maximum rates.
 
-    For the gate's own seeds and for 2 to 10, so that their number can be chosen. Reads the gate and its beats alone.
+    For the gate's own seeds and for 2 to 10, so that their number can be chosen: by simulation, and by random splits of
+    the base seeds of an earlier run where there is one. Of the texts none is read.
+
+    Example: gates power prereg/demo.yaml --earlier reports/panel/001
     """
-    read, found = power_of(gate)
+    read, found = power_of(gate, earlier)
     if json_wanted:
         print_json({"gate": read.name, "sha256": read.digest(), **found.as_json()})
         return ExitCode.PASS
@@ -32,6 +36,7 @@ def power(gate: Path, json_wanted: bool) -> int:
         "the smallest move, in units of the seeds' sd, that passes with probability 0.8; what memorisation can prove"
     )
     console().print(_by_seeds(found))
+    print_splits(found)
     print_noise(found)
     for axis, powers in found.damage.items():
         rates = ", ".join(f"{row.passes:.0%} at a base rate of {row.rate:g}" for row in powers)
@@ -43,6 +48,23 @@ def power(gate: Path, json_wanted: bool) -> int:
         tell(f"note: {warning}")
     tell(found.signature)
     return ExitCode.PASS
+
+
+def print_splits(found: OperatingCharacteristics) -> None:
+    """What random splits of an earlier run's base seeds say, and of which run; or why there are none."""
+    tell(found.splits)
+    if (real := found.earlier) is None:
+        return
+    pooled = f"{real.earlier.seeds} seeds of {', '.join(real.earlier.arms)}"
+    for row in real.voice:
+        own = " (this gate)" if row.k == found.voice.k else ""
+        passes = f"{row.false_pass:.2%} ± {row.false_pass_error:.2%}"
+        tell(
+            f"  voice at {row.k} seeds{own}: {passes} of the splits of {pooled} pass; "
+            f"a move of {row.shift_80:.3f} delta_cb is caught with probability 0.8"
+        )
+    for axis, margin in real.margins.items():
+        tell(f"  {axis} at {found.voice.k} seeds: {margin.passes:.0%} ± {margin.passes_error:.0%} pass the margin")
 
 
 def print_noise(found: OperatingCharacteristics) -> None:

@@ -30,6 +30,13 @@ signing_key: Callable[[F], F] = click.option(
     show_envvar=True,
     help="Sign what is entered in the ledger with this SSH key: a private key, or a public one that your agent holds.",
 )
+earlier_run: Callable[[F], F] = click.option(
+    "--earlier",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="RUN",
+    help="Folder of the earlier run whose base seeds are split at random; by default the newest of this workspace that "
+    "has the same base, seat, prompts, sampling and texts, and twice the seeds.",
+)
 gate_file: Callable[[F], F] = click.argument("gate", type=click.Path(path_type=Path))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from gates.flow.binding import bind, cards_of, context_of, sealed_cards
+from gates.flow.earlier import Asked
 from gates.flow.generating import generate_run
 from gates.flow.inputs import Findings, Inputs, examine, load_inputs, lost_letters, refuse_unpinned
 from gates.flow.measuring import measure
@@ -31,6 +32,7 @@ from gates.report.seat import seat_sentences
 from gates.seat.identity import SeatIdentity, probe
 from gates.spec.load import load_gate
 from gates.spec.operating import OperatingCharacteristics
+from gates.spec.workspace import find_workspace
 
 __all__ = ["Checked", "Finished", "World", "check", "run", "seal", "this_world"]
 
@@ -58,26 +60,33 @@ class Finished:
     attempts: int
 
 
-def check(path: Path, world: World) -> Checked:
-    """Validate everything about a gate that needs no seat. Raises InputError when the file itself has mistakes."""
+def check(path: Path, world: World, earlier: Path | None = None) -> Checked:
+    """Validate everything about a gate that needs no seat; `earlier`: the run whose base seeds are split.
+
+    Raises InputError when the file itself has mistakes, UsageError when the earlier run will not do.
+    """
     gate = load_gate(path)
     findings = Findings()
     inputs = examine(path, world.cache, gate, findings)
     findings.attempt(lambda: refuse_retired(gate))
-    operating = operating_of(gate, findings.prompts) if findings.prompts else None
+    operating = operating_of(Asked(gate, findings.beats, find_workspace(path)), earlier) if findings.beats else None
     return Checked(
         gate=gate.name,
         sha256=gate.digest(),
         missing=tuple(findings.missing),
         warnings=(*findings.warnings, *(operating.warnings if operating else ())),
         letters_lost=lost_letters(inputs) if inputs else {},
-        requests=(len(inputs.shown) if inputs else findings.prompts) * len(gate.sampling.seeds) * len(gate.arms.all()),
+        requests=(len(inputs.shown) if inputs else len(findings.beats))
+        * len(gate.sampling.seeds)
+        * len(gate.arms.all()),
         operating=operating,
     )
 
 
-def seal(path: Path, world: World) -> SealOnDisk:
+def seal(path: Path, world: World, earlier: Path | None = None) -> SealOnDisk:
     """Pre-register a gate: probe its seat, bind everything it rests on, write the seal and its ledger record.
+
+    The seal names the run whose base seeds were split, `earlier` or the newest that will do.
 
     A gate whose seal in force binds all of this already keeps that seal. A seal made after a run of the gate has begun
     says so for ever.
@@ -104,7 +113,7 @@ def seal(path: Path, world: World) -> SealOnDisk:
             binding=binding,
             context=context_of(identity),
             order_seed=seed_of("order", inputs.gate),
-            operating=operating_of(inputs.gate, len(inputs.beats)).as_json(),
+            operating=operating_of(Asked(inputs.gate, inputs.beats, inputs.workspace, binding), earlier).as_json(),
             sealed_at=stamp.at,
             sealed_by=stamp.by,
             previous=ledger.heads(),

@@ -73,11 +73,11 @@ class Inputs:
 
 @dataclass
 class Findings:
-    """What a check found: `missing` makes a gate unfit to seal, `warnings` are to be read; `prompts` counts beats."""
+    """What a check found: `missing` makes a gate unfit to seal, `warnings` are to be read; `beats` as far as read."""
 
     missing: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    prompts: int = 0
+    beats: tuple[str, ...] = ()
 
     def attempt(self, load: Callable[[], T]) -> T | None:
         """The result of `load`, or None with its error kept."""
@@ -111,7 +111,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings, *, adapters
     beats = findings.attempt(
         lambda: read_beats(resolve_inside(workspace, path, gate.prompts.file, field="prompts.file"))
     )
-    findings.prompts = len(beats or ())
+    findings.beats = beats or ()
     probe = _probe(path, workspace, gate, findings)
     places = _adapters(path, workspace, gate, findings) if adapters else {}
     axes = findings.attempt(lambda: axes_of(gate))

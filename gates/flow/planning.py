@@ -5,34 +5,37 @@ from __future__ import annotations
 from pathlib import Path
 
 from gates.errors import UsageError
+from gates.flow.earlier import Asked, earlier_seeds
 from gates.judge.floors import rule_of
 from gates.records import digest
 from gates.spec.load import load_gate
-from gates.spec.operating import OperatingCharacteristics, operating_characteristics
+from gates.spec.operating import OperatingCharacteristics, operating_characteristics, with_splits
 from gates.spec.prompts import read_beats
 from gates.spec.schema import RETIRED, Gate
 from gates.spec.workspace import find_workspace, resolve_inside
 from gates.stats import Array
 
 
-def power(path: Path) -> tuple[Gate, OperatingCharacteristics]:
-    """A gate file and its operating characteristics; only the gate and its beats are read.
+def power(path: Path, earlier: Path | None = None) -> tuple[Gate, OperatingCharacteristics]:
+    """A gate file and its operating characteristics; of the texts, none is read.
 
-    Raises InputError when either has mistakes.
+    `earlier` names the folder of the run whose base seeds are split. Raises InputError when gate or beats have
+    mistakes, UsageError for a named run that will not do.
     """
-    gate = load_gate(path)
-    beats = read_beats(resolve_inside(find_workspace(path), path, gate.prompts.file, field="prompts.file"))
-    return gate, operating_of(gate, len(beats))
+    gate, workspace = load_gate(path), find_workspace(path)
+    beats = read_beats(resolve_inside(workspace, path, gate.prompts.file, field="prompts.file"))
+    return gate, operating_of(Asked(gate, beats, workspace), earlier)
 
 
-def operating_of(gate: Gate, prompts: int) -> OperatingCharacteristics:
-    """The operating characteristics of a gate over that many prompts."""
-    rule = rule_of(gate.voice)
+def operating_of(asked: Asked, earlier: Path | None = None) -> OperatingCharacteristics:
+    """The operating characteristics of a gate: simulated, and by splits of an earlier run's base seeds."""
+    rule = rule_of(asked.gate.voice)
 
     def floor(base: Array, candidate: Array) -> Array:
         return rule.floor(base, candidate, ())
 
-    return operating_characteristics(gate, prompts, floor, seed_of("operating", gate))
+    found = operating_characteristics(asked.gate, len(asked.beats), floor, seed_of("operating", asked.gate))
+    return with_splits(found, asked.gate, floor, *earlier_seeds(asked, earlier))
 
 
 def seed_of(purpose: str, gate: Gate) -> int:

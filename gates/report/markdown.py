@@ -132,10 +132,29 @@ def _operating(sealed: SealOnDisk) -> list[str]:
         "",
         *table(["seeds", "false pass (voice)", "shift caught with probability 0.8, in seed sd"], rows),
         *sentences,
+        *_splits(operating),
         "",
         code(operating.signature),
         "",
     ]
+
+
+def _splits(operating: OperatingCharacteristics) -> list[str]:
+    if operating.earlier is None:
+        return [f"- {plain(operating.splits)}"] if operating.splits else []
+    which, k = operating.earlier.earlier, operating.voice.k
+    voice = [
+        f"{row.false_pass:.2%} ± {row.false_pass_error:.2%} pass, a move of {row.shift_80:.3f} is caught"
+        for row in operating.earlier.voice
+        if row.k == k
+    ]
+    margins = [
+        f"{plain(axis)} passes in {row.passes:.0%} ± {row.passes_error:.0%}"
+        for axis, row in operating.earlier.margins.items()
+    ]
+    named = f"gate {plain(which.gate)}, run {which.run:03d} (figures {code(which.measurements_sha256)})"
+    told = "; ".join([*voice, *margins])
+    return [f"- random splits of {which.seeds} base seeds of {named} into two groups of {k}: {told}"]
 
 
 def _record(sealed: SealOnDisk, measurements: Measurements, verdict: Verdict) -> list[str]:

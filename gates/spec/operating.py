@@ -22,6 +22,7 @@ from gates.spec.power import (
     zero_floor,
 )
 from gates.spec.schema import ALPHA, CALIBRATED, Damage, Gate, Voice
+from gates.spec.splits import BaseSeeds, EarlierPower, split_margin, split_power
 
 SEED_COUNTS = range(2, 11)
 BASE_RATES = (0.05, 0.2, 0.5)
@@ -39,8 +40,9 @@ class OperatingCharacteristics(Record):
 
     `voice` is at the gate's own k, `voice_by_seeds` at 2 to 10 seeds, so that k can be chosen; `unequal_noise` at the
     gate's k when the arms vary unequally; `memorisation_by_seeds` at 2 to 10 seeds. `damage` holds each axis with a
-    margin, at several rates of the base, `zero_floors` each axis that is judged by its floor. `warnings` name what
-    this size cannot prove.
+    margin, at several rates of the base, `zero_floors` each axis that is judged by its floor. `earlier` is what random
+    splits of an earlier run's base seeds say of the same rules; `splits` names that run, or says why there is none.
+    `warnings` name what this size cannot prove.
     """
 
     signature: str
@@ -51,6 +53,8 @@ class OperatingCharacteristics(Record):
     unequal_noise: tuple[NoisePower, ...] = ()
     memorisation_by_seeds: tuple[RatePower, ...] = ()
     zero_floors: dict[str, tuple[ZeroFloor, ...]] = Field(default_factory=dict)
+    earlier: EarlierPower | None = None
+    splits: str = ""
     warnings: tuple[str, ...] = Field(default=())
 
 
@@ -90,6 +94,31 @@ def operating_characteristics(
             *_zero_warnings(zero_floors),
         ),
     )
+
+
+def with_splits(
+    found: OperatingCharacteristics, gate: Gate, floor: FloorOf, base: BaseSeeds | None, why: str
+) -> OperatingCharacteristics:
+    """The same with what random splits of an earlier run's base seeds say; `why` says of which, or why of none.
+
+    Drawn from PCG64 of the earlier run's figures alone, so that anybody can draw them again.
+    """
+    if base is None:
+        return found.model_copy(update={"splits": why})
+    rng = np.random.Generator(np.random.PCG64(int(base.earlier.digest()[:16], 16)))
+    k, n = len(gate.sampling.seeds), base.earlier.seeds
+    counts = [count for count in sorted({*SEED_COUNTS, k}) if 2 * count <= n]
+    margins = {name: axis.margin for name, axis in gate.damage.named().items() if name in base.damage}
+    earlier = EarlierPower(
+        earlier=base.earlier,
+        voice=tuple(split_power(floor, base.distances, count, gate.voice.times_floor, rng) for count in counts),
+        margins={
+            name: split_margin(base.damage[name], k, margin, rng)
+            for name, margin in margins.items()
+            if margin is not None
+        },
+    )
+    return found.model_copy(update={"splits": why, "earlier": earlier})
 
 
 def _rule(voice: Voice) -> dict[str, object]:

@@ -106,13 +106,13 @@ def voice_power(
     gates = affordable(gates, k)
     base = rng.standard_normal((gates, k))
     candidate = rng.standard_normal((gates, candidate_k or k))
-    lacking = _lacking(floor, base, candidate, times)
-    rate = float(np.mean(exceeds(0.0, lacking)))
+    short = lacking(floor, base, candidate, times)
+    rate = float(np.mean(exceeds(0.0, short)))
     return VoicePower(
         k=k,
         false_pass=rate,
         false_pass_error=_error(rate, gates),
-        shift_80=float(np.quantile(lacking, 0.8)),
+        shift_80=float(np.quantile(short, 0.8)),
     )
 
 
@@ -120,7 +120,7 @@ def noise_power(floor: FloorOf, k: int, times: float, sd_ratio: float, rng: np.r
     """A rule's true level at k seeds when the candidate's sd is `sd_ratio` times the base's, by simulation."""
     gates = affordable(GATES, k)
     base, candidate = rng.standard_normal((2, gates, k))
-    rate = float(np.mean(exceeds(0.0, _lacking(floor, base, sd_ratio * candidate, times))))
+    rate = float(np.mean(exceeds(0.0, lacking(floor, base, sd_ratio * candidate, times))))
     return NoisePower(sd_ratio=sd_ratio, false_pass=rate, false_pass_error=_error(rate, gates))
 
 
@@ -186,7 +186,7 @@ def _last(holds: Callable[[int], bool], low: int, high: int) -> int | None:
     return low
 
 
-def _lacking(floor: FloorOf, base: Array, candidate: Array, times: float) -> Array:
+def lacking(floor: FloorOf, base: Array, candidate: Array, times: float) -> Array:
     """How far the candidate's move (gates,) falls short of the floor; below 0 it passes."""
     return np.asarray(times * floor(base, candidate) - (base.mean(axis=-1) - candidate.mean(axis=-1)))
 
