@@ -5,8 +5,10 @@ import pytest
 from gates.errors import UsageError
 from gates.flow.axes import axes_of
 from gates.flow.binding import signatures
+from gates.flow.earlier import Asked
 from gates.flow.planning import operating_of, refuse_retired
 from tests.judge.arms import a_gate
+from tests.small import BEATS
 
 VOICE = {"mfw": 300, "words_per_seed": 500}
 
@@ -34,7 +36,8 @@ def test_a_retired_rule_is_refused_with_every_place_that_names_it():
         refuse_retired(a_gate(voice={**VOICE, "floor": "all-arms-range@1"}, damage=damage))
 
 
-def test_power_is_of_the_gates_own_rule():
-    calibrated = operating_of(a_gate(voice={**VOICE, "floor": "pairwise-calibrated@1", "alpha": 0.2}), 12)
+def test_power_is_of_the_gates_own_rule(tmp_path):
+    gate = a_gate(voice={**VOICE, "floor": "pairwise-calibrated@1", "alpha": 0.2})
+    calibrated = operating_of(Asked(gate, BEATS, tmp_path))
     assert calibrated.voice.false_pass == pytest.approx(0.2, abs=4 * calibrated.voice.false_pass_error)
-    assert operating_of(a_gate(), 12).voice.false_pass < 0.01
+    assert operating_of(Asked(a_gate(), BEATS, tmp_path)).voice.false_pass < 0.01
