@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scipy.stats import studentized_range
+
 from gates.errors import UsageError
 from gates.stats import (
     clopper_pearson,
@@ -14,6 +16,7 @@ from gates.stats import (
     exceeds,
     newcombe_paired,
     newcombe_unpaired,
+    normal_range,
     paired_change,
     poisson_ratio,
 )
@@ -229,3 +232,12 @@ def test_newcombe_unpaired_gives_the_published_limits(counts, low, high):
 def test_newcombe_unpaired_refuses_what_is_no_rate(counts):
     with pytest.raises(UsageError, match="are no rates"):
         newcombe_unpaired(*counts)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 10, 100])
+def test_the_range_of_normal_values_is_the_studentized_range_without_degrees_of_freedom(k):
+    # scipy's own integration, another method; at k = 2 the closed form 2 Φ(w / √2) − 1 = erf(w / 2).
+    widths = np.array([0.0, 0.05, 0.5, 1.7, 3.3, 6.0, 30.0])
+    assert normal_range(widths, k) == pytest.approx(studentized_range.cdf(widths, k, np.inf), abs=1e-10)
+    if k == 2:
+        assert normal_range(widths, k) == pytest.approx([math.erf(w / 2) for w in widths], abs=1e-14)

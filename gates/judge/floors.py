@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.stats import studentized_range
 
 from gates.errors import UsageError
 from gates.records import signature
 from gates.spec.schema import ALPHA, Floored
-from gates.stats import Array
+from gates.stats import Array, normal_density, normal_range
 
 Compute = Callable[[Array, Array, Sequence[Array]], Array]
 
@@ -79,12 +78,18 @@ def pairwise_level(k: int, times: float = 1.0, sd_ratio: float = 1.0) -> float:
     is independent of both ranges, so the rate is the integral over u of F(u) phi(u), where F is the larger range's
     distribution scaled to the difference's sd: Gauss-Legendre quadrature, good to 1e-9.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(80)
-    u = 4.25 * (nodes + 1)
+    u, weights = _half_line()
     larger = u * np.sqrt((1 + sd_ratio**2) / k) / times
-    cdf = studentized_range.cdf(larger, k, np.inf) * studentized_range.cdf(larger / sd_ratio, k, np.inf)
-    density = np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi)
-    return float(4.25 * weights @ (cdf * density))
+    cdf = normal_range(larger, k)
+    cdf = cdf * (cdf if sd_ratio == 1 else normal_range(larger / sd_ratio, k))
+    return float(weights @ (cdf * normal_density(u)))
+
+
+@cache
+def _half_line() -> tuple[Array, Array]:
+    """Places and weights of a quadrature from 0 as far as a normal density counts."""
+    nodes, weights = np.polynomial.legendre.leggauss(80)
+    return 4.25 * (nodes + 1), 4.25 * weights
 
 
 @lru_cache(maxsize=256)

@@ -104,6 +104,20 @@ def test_calibrated_level_by_simulation_at_unequal_noise(k, ratio):
         assert 0.02 < passed < 0.045
 
 
+@pytest.mark.parametrize(
+    ("k", "alpha", "g"),
+    [
+        (2, 0.025, 2.4233752127128794),
+        (3, 0.025, 0.9911571920829693),
+        (5, 0.025, 0.5136490273076494),
+        (10, 0.01, 0.32880162834006915),
+    ],
+)
+def test_the_multiple_is_the_one_that_scipys_studentized_range_gives(k, alpha, g):
+    # Found once by root-finding over scipy.stats.studentized_range.cdf, Gauss-Legendre over the difference.
+    assert calibration(k, alpha) == pytest.approx(g, rel=1e-9)
+
+
 def test_calibration_falls_with_seeds_and_rises_as_alpha_falls():
     by_seeds = [calibration(k, 0.025) for k in (2, 3, 4, 5, 10)]
     assert by_seeds == sorted(by_seeds, reverse=True)
