@@ -16,6 +16,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 ROOT = Path(__file__).parents[1]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seat-url", help="with -m seat: the address of the seat to test, else the embedded one")
+    parser.addoption("--seat-key-env", help="with --seat-url: the variable that holds the seat's API key")
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     return ROOT
