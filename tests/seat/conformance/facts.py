@@ -280,8 +280,8 @@ def loading_badly(what: str, **body: Any) -> Ask:
     return ask
 
 
-def wrong_keys(seat: Seat) -> str:
-    """An adapter whose tensors have a prefix that no module of the base has."""
+def wrong_adapter(seat: Seat) -> Path:
+    """A folder with an adapter whose tensors have a prefix that no module of the base has."""
     folder = seat.folder / "wrong-keys"
     folder.mkdir(exist_ok=True)
     config = {"peft_type": "LORA", "r": 8, "lora_alpha": 16, "target_modules": ["q_proj"], "bias": "none"}
@@ -289,7 +289,11 @@ def wrong_keys(seat: Seat) -> str:
     stem = "base_model.model.wrong.layers.0.self_attn.q_proj"
     tensors = {f"{stem}.lora_A.weight": np.ones((8, 576), "float32"), f"{stem}.lora_B.weight": np.ones((576, 8), "f4")}
     save_file(tensors, folder / "adapter_model.safetensors")
-    loaded = seat.manage("load", lora_name=WRONG, lora_path=str(folder))
+    return folder
+
+
+def wrong_keys(seat: Seat) -> str:
+    loaded = seat.manage("load", lora_name=WRONG, lora_path=str(wrong_adapter(seat)))
     if loaded.status_code != 200:
         return told(loaded)
     same = seat.text(model=WRONG) == seat.text()

@@ -25,7 +25,7 @@ from gates.seat.pace import Pace
 from gates.seat.repeats import repeat_alone, sample_of
 from gates.spec.schema import Gate
 from tests.conftest import ROOT
-from tests.seat.conformance.facts import FACTS, WRONG, Seat
+from tests.seat.conformance.facts import FACTS, WRONG, Seat, wrong_adapter
 from tests.seat.faulty import a_gate
 
 pytestmark = [pytest.mark.seat, pytest.mark.xdist_group("seat")]
@@ -58,6 +58,7 @@ def test_the_client_copes_with(name: str, contract: Seat) -> None:
     assert FACTS[name].holds(said), said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("endpoint", ["chat", "completions"])
 def test_a_seat_tells_who_it_is(contract: Seat, endpoint: str) -> None:
     gate = gate_for(contract, prompts={"file": "b", "template": "{beat}", "endpoint": endpoint})
@@ -78,6 +79,7 @@ def test_a_seat_tells_who_it_is(contract: Seat, endpoint: str) -> None:
     contract.seen["probe: defaults, open routes"] = f"{first.context.defaults}, {', '.join(first.context.open_routes)}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("endpoint", ["chat", "completions"])
 def test_the_canary_hears_two_adapters_and_hears_them_again(contract: Seat, endpoint: str) -> None:
     gate = gate_for(contract, prompts={"file": "b", "template": "{beat}", "endpoint": endpoint})
@@ -93,10 +95,9 @@ def test_the_canary_hears_two_adapters_and_hears_them_again(contract: Seat, endp
     contract.seen[f"canary, {endpoint}: model against itself"] = "0 nats" if noise == 0 else "above 0, below 0.5 nats"
 
 
+@pytest.mark.slow
 def test_an_adapter_with_wrong_keys_never_passes_the_canary(contract: Seat) -> None:
-    folder = contract.folder / "wrong-keys"
-    assert folder.is_dir(), "the fact about wrong keys was not asked before"
-    loaded = contract.manage("load", lora_name=WRONG, lora_path=str(folder))
+    loaded = contract.manage("load", lora_name=WRONG, lora_path=str(wrong_adapter(contract)))
     arms = {"base": contract.base, "candidates": {"wrong": {"model": WRONG, "adapter": "a/wrong"}}}
     gate = gate_for(contract, arms=arms)
     cause = "answers as the base does" if loaded.status_code == 200 else "the seat does not serve"
@@ -107,6 +108,7 @@ def test_an_adapter_with_wrong_keys_never_passes_the_canary(contract: Seat) -> N
         contract.manage("unload", lora_name=WRONG)
 
 
+@pytest.mark.slow
 def test_a_small_run_comes_whole_and_is_made_again(contract: Seat) -> None:
     gate = gate_for(contract)
     generations: list[Generation] = []
@@ -158,6 +160,6 @@ def test_the_page_says_what_the_embedded_seat_answers(contract: Seat, embedded: 
 
 def _rows(page: str, title: str) -> list[list[str]]:
     """The cells of the table under a heading."""
-    part = page.split(f"## {title}\n")[1].split("\n## ")[0]
+    part = page.split(f"## {title}\n")[1].split("\n## ", maxsplit=1)[0]
     lines = [line.split("|")[1:-1] for line in part.splitlines() if line.startswith("|")]
     return [[cell.strip().strip("`") for cell in cells] for cells in lines[2:]]
