@@ -14,7 +14,11 @@ SHOWN: Literal["shown"] = "shown"
 """The answer of an axis that is shown and not tested: any is right, unless the gate could not judge."""
 
 TOLERANCE = 0.005
-"""How far a figure may lie from the known one: less than one text of 120, more than other random draws move it."""
+"""How far a figure may lie from the known one: less than one text of 120 moves a rate.
+
+Draws are seeded, so nothing but rounding should differ. Other draws move a floor by more than this, and are meant to
+show: where they are drawn otherwise, a re-score no longer gives the same number.
+"""
 
 FIGURES = ("value", "low", "high", "threshold")
 """What of an axis's verdict is compared beside its outcome."""
