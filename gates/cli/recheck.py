@@ -77,5 +77,5 @@ def _print(found: Rechecked) -> None:
     console().print(verdict_table(headline(plan.arm, recheck.outcome), recheck))
     tell(f"{recheck.same_texts} of {recheck.texts} texts are the same to the letter")
     tell(worth(plan))
-    tell("the same serving form" if not plan.changed else "not what was judged: any sign-off covered another form")
+    tell(f"{plan.otherwise}: see the notes" if plan.otherwise else "the same serving form")
     tell(f"record: {found.report}")

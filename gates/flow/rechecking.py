@@ -32,6 +32,7 @@ from gates.record.recheck import (
     sample_store,
 )
 from gates.record.seal import differences
+from gates.record.signoff import signoffs
 from gates.record.store import RunStore, gate_lock
 from gates.records import Generation, canonical
 from gates.report.recheck import recheck_markdown
@@ -173,6 +174,11 @@ async def _plan(work: _Work, client: SeatClient) -> tuple[RecheckPlan, RunStore]
         canary=canary.as_json(),
         cache_salt=salt,
         changed=tuple(_changes(work, identity)),
+        signoffs=tuple(
+            entered.stored.sha256
+            for entered in signoffs(work.run.store, work.ledger.entries())
+            if entered.signoff.arm == work.arm
+        ),
         false_alarm=worth.false_alarm,
         shift_80=worth.shift_80,
         at=stamp.at,

@@ -111,7 +111,7 @@ def alarm_rng(gate: Gate) -> np.random.Generator:
 
 def _warnings(plan: RecheckPlan) -> Iterable[str]:
     if plan.changed:
-        yield "not what was judged: " + "; ".join(plan.changed)
+        yield f"{plan.otherwise}: {'; '.join(plan.changed)}"
     if plan.alone:
         yield "the voice is served without its base: nothing proved that an adapter is applied"
 

@@ -44,10 +44,16 @@ class RecheckPlan(Record):
     canary: dict[str, JsonValue]
     cache_salt: str
     changed: tuple[str, ...]
+    signoffs: tuple[Sha256, ...] = Field(description="the sign-offs of this arm, which cover the form that was judged")
     false_alarm: float
     shift_80: float
     at: str
     by: str
+
+    @property
+    def otherwise(self) -> str:
+        """What a serving form that differs is called: signatures cover one form alone; empty where none differs."""
+        return f"not what was {'signed' if self.signoffs else 'judged'}" if self.changed else ""
 
 
 class Recheck(Record):

@@ -30,6 +30,11 @@ def worth(plan: RecheckPlan) -> str:
     )
 
 
+def _changed(plan: RecheckPlan) -> list[str]:
+    covered = f"{plan.otherwise}: the {len(plan.signoffs)} sign-offs of {plan.arm} cover another serving form"
+    return [*plan.changed, *([covered] if plan.changed and plan.signoffs else [])]
+
+
 def recheck_markdown(sealed: SealOnDisk, run: int, plan: RecheckPlan, found: Recheck) -> str:
     """The report of one recheck."""
     candidate = found.candidates[plan.arm]
@@ -42,7 +47,7 @@ def recheck_markdown(sealed: SealOnDisk, run: int, plan: RecheckPlan, found: Rec
         "",
         f"Run {run:03d} of {plain(sealed.seal.gate.name)}, generated again on {plain(plan.at)} by {plain(plan.by)}.",
         "",
-        *bullets("Served otherwise than what was judged", plan.changed, "Nothing: the same serving form."),
+        *bullets("Served otherwise than what was judged", _changed(plan), "Nothing: the same serving form."),
         *table(["axis", "outcome", "since then", "allowed"], rows),
         *bullets("Why", [f"{axis.axis}: {axis.reason}" for axis in in_order(candidate.axes)], ""),
         *bullets("Trouble with the seat", found.troubles, "None."),

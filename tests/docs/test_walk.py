@@ -48,6 +48,7 @@ def test_steps() -> None:
         ("\n2\n", "\n3\n", ["page.md:10: `wc -l"]),
         ("exits 1", "exits 2", ["page.md:13: `cat a/b.txt"]),
         ("one\n...", "...\nthree", ["page.md:13: `cat a/b.txt"]),
+        ("wc -l", "wc -l '", ["page.md:10: `wc -l '"]),
     ],
 )
 def test_walk(tmp_path: Path, old: str, new: str, wrong: list[str]) -> None:

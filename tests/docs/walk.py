@@ -96,6 +96,9 @@ def _plain() -> dict[str, str]:
 def _run(shell: subprocess.Popen[str], command: Command) -> str:
     assert shell.stdin is not None
     assert shell.stdout is not None
+    # What the shell would wait for the end of would never end.
+    if subprocess.run(["bash", "-n", "-c", command.text], check=False, capture_output=True).returncode:
+        return f"`{command.text}` is no whole command"
     shell.stdin.write(f"{command.text}\nprintf '\\n{_END}%s\\n' $?\n")
     shell.stdin.flush()
     output = []

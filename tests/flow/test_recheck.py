@@ -12,6 +12,7 @@ import pytest
 
 from gates.flow.sample import sample_seeds
 from gates.record.ledger import Ledger
+from gates.record.recheck import RecheckPlan
 from gates.records import sha256
 from tests.flow.conftest import Ended, gates
 from tests.flow.test_trust import Seat
@@ -144,6 +145,9 @@ def test_a_merged_form_is_rechecked_alone_and_named_as_another(run: Path, seat: 
     assert "base_card" in changed
     assert any("not what was judged" in warning for warning in told["warnings"])
     assert any("nothing proved that an adapter is applied" in warning for warning in told["warnings"])
+    plan = RecheckPlan.parse(json.dumps(told["plan"]).encode(), where="plan")
+    assert plan.otherwise == "not what was judged"
+    assert plan.model_copy(update={"signoffs": ("0" * 64,)}).otherwise == "not what was signed"
 
 
 @pytest.mark.slow

@@ -15,9 +15,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def seat_options(command: F) -> F:
-    """`--seat` and `--api-key-env`."""
-    key = click.option("--api-key-env", metavar="NAME", help="The environment variable that holds the seat's API key.")
-    url = click.option("--seat", "url", default="http://127.0.0.1:8027/v1", show_default=True, metavar="URL")
+    """`--seat` and `--api-key-env`, which the environment may give once for all of an operator's commands."""
+    key = click.option(
+        "--api-key-env",
+        envvar="GATES_SEAT_KEY_ENV",
+        metavar="NAME",
+        help="The environment variable that holds the seat's API key; else the one that GATES_SEAT_KEY_ENV names.",
+    )
+    url = click.option(
+        "--seat",
+        "url",
+        envvar="GATES_SEAT",
+        default="http://127.0.0.1:8027/v1",
+        show_default="GATES_SEAT, else http://127.0.0.1:8027/v1",
+        metavar="URL",
+    )
     return url(key(command))
 
 
