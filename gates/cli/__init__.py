@@ -38,6 +38,7 @@ INTERNAL = 70
         "seat": "gates.cli.seat:seat",
         "verify": "gates.cli.verify:verify",
         "ledger": "gates.cli.ledger:ledger",
+        "export": "gates.cli.export:export",
         "review": "gates.cli.review:review",
         "read": "gates.cli.read:read",
         "signoff": "gates.cli.signoff:signoff",

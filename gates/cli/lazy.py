@@ -22,6 +22,7 @@ _SHORT = {
     "overlap": "Find which texts repeat a source word for word, and where.",
     "seat": "Operate a seat: serve the embedded one, say what fits and what is supported.",
     "verify": "Derive a record again: ledger, seals, measurements, verdicts, reports.",
+    "export": "Export a finished run: in-toto statements, or logs for Inspect.",
     "ledger": "List the ledger's records and its head; join the ledgers of two git branches.",
     "review": "Read what must be read of a finished run, and mark it.",
     "read": "Read base, candidate and author blind; votes stand beside the voice figure.",

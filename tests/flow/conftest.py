@@ -22,6 +22,9 @@ from gates.corpora.sources import fetch
 from gates.corpora.texts import load_manifest
 from gates.flow.review import Reading, open_reading
 from tests.finished import TWO, finished_run, two_voices
+from tests.flow.threaded import running
+from tests.record.test_signing import make_key
+from tests.small import small_workspace
 
 CORPORA = ("bronte", "hawthorne", "irving")
 
@@ -155,3 +158,19 @@ def made_run(tmp_path_factory: pytest.TempPathFactory, made_cache: Path) -> Path
 def reading(tmp_path: Path, made_run: Path, made_cache: Path) -> Reading:
     """A copy of that run, to be read."""
     return open_reading(shutil.copytree(made_run, tmp_path / "work") / "reports" / "small" / "001", made_cache)
+
+
+@pytest.fixture(scope="session")
+def signed_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A workspace and its cache: sealed and run, every record signed, and two items of its reading list marked."""
+    home = tmp_path_factory.mktemp("signed")
+    key, cache, workspace = make_key(home), home / "cache", home / "workspace"
+    with running() as seat, mock.patch.dict(os.environ, GATES_CACHE=str(cache), GATES_SIGNING_KEY=str(key)):
+        gate = small_workspace(workspace, cache, seat={"base_url": seat.faulty.url})
+        assert gates("seal", gate, "--yes").returncode == 0
+        gates("run", gate)
+        run = workspace / "reports" / "small" / "001"
+        items = json.loads(gates("review", run, "--by", "ann", "--list", "--json").stdout)["items"]
+        for item in items[:2]:
+            gates("review", run, "--by", "ann", "--mark", item["name"], "ok")
+    return workspace, cache

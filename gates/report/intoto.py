@@ -1,0 +1,62 @@
+"""One candidate's verdict as an in-toto statement with the test-result predicate, for policy engines.
+
+Statement v1 and test-result v0.1: https://github.com/in-toto/attestation. The statement is not signed: wrap and sign it
+with the tool that your policy engine reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from gates.errors import UsageError
+from gates.judge.verdict import Verdict
+from gates.record.seal import SealOnDisk
+from gates.records import Outcome, Sha256
+
+STATEMENT = "https://in-toto.io/Statement/v1"
+PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
+
+
+def statement(sealed: SealOnDisk, arm: str, verdict: Verdict, files: Mapping[str, Sha256]) -> dict[str, JsonValue]:
+    """The statement about a candidate: its adapter's files are the subject, the axes its tests.
+
+    `files` are the run's files by name, each with its SHA-256. The predicate knows no INCONCLUSIVE and no INVALID: only
+    PASS is PASSED, everything else FAILED; the outcome itself stands in the annotations of verdict.json. Raises
+    UsageError for what is no candidate, or where the seal knows the adapter by its model card alone.
+    """
+    judged = verdict.candidates.get(arm)
+    if judged is None:
+        raise UsageError(f"{arm!r} is no candidate", next_step=f"choose one of: {', '.join(verdict.candidates)}")
+    adapter = sealed.seal.binding.adapters[arm].files
+    if adapter is None:
+        raise UsageError(
+            f"the seal knows the adapter of {arm} by its model card alone, and a statement is about bytes",
+            next_step="seal the gate where the adapter's files can be read",
+        )
+    passed: list[JsonValue] = [name for name, axis in judged.axes.items() if axis.outcome is Outcome.PASS]
+    failed: list[JsonValue] = [name for name in judged.axes if name not in passed]
+    outcomes: dict[str, JsonValue] = {name: axis.outcome.value for name, axis in judged.axes.items()}
+    told: dict[str, dict[str, JsonValue]] = {"verdict.json": {"outcome": judged.outcome.value, "axes": outcomes}}
+    return {
+        "_type": STATEMENT,
+        "subject": [_descriptor(name, digest) for name, digest in adapter.items()],
+        "predicateType": PREDICATE,
+        "predicate": {
+            "result": "PASSED" if judged.outcome is Outcome.PASS else "FAILED",
+            "configuration": [
+                _descriptor(sealed.seal.gate_file, sealed.seal.binding.gate, {"canonicalised": "RFC 8785"}),
+                _descriptor(sealed.path.name, sealed.sha256),
+                *(_descriptor(name, digest, told.get(name)) for name, digest in files.items()),
+            ],
+            "passedTests": passed,
+            "warnedTests": [],
+            "failedTests": failed,
+        },
+    }
+
+
+def _descriptor(name: str, digest: str, annotations: dict[str, JsonValue] | None = None) -> dict[str, JsonValue]:
+    said: dict[str, JsonValue] = {} if annotations is None else {"annotations": annotations}
+    return {"name": name, "digest": {"sha256": digest}, **said}
