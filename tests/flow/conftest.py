@@ -20,7 +20,9 @@ from gates.cli import main
 from gates.corpora.cache import cache_dir
 from gates.corpora.sources import fetch
 from gates.corpora.texts import load_manifest
+from gates.flow import this_world
 from gates.flow.review import Reading, open_reading
+from gates.record.review import Said
 from tests.finished import TWO, finished_run, two_voices
 from tests.flow.threaded import running
 from tests.record.test_signing import make_key
@@ -162,7 +164,7 @@ def reading(tmp_path: Path, made_run: Path, made_cache: Path) -> Reading:
 
 @pytest.fixture(scope="session")
 def signed_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A workspace and its cache: sealed and run, every record signed, and two items of its reading list marked."""
+    """A workspace and its cache: sealed, run, read and signed off, every record signed."""
     home = tmp_path_factory.mktemp("signed")
     key, cache, workspace = make_key(home), home / "cache", home / "workspace"
     with running() as seat, mock.patch.dict(os.environ, GATES_CACHE=str(cache), GATES_SIGNING_KEY=str(key)):
@@ -170,7 +172,11 @@ def signed_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         assert gates("seal", gate, "--yes").returncode == 0
         gates("run", gate)
         run = workspace / "reports" / "small" / "001"
-        items = json.loads(gates("review", run, "--by", "ann", "--list", "--json").stdout)["items"]
-        for item in items[:2]:
-            gates("review", run, "--by", "ann", "--mark", item["name"], "ok")
+        reading, world = open_reading(run, cache), this_world(print, by="ann", key=key)
+        for name in reading.needed(None):
+            reading.mark(name, Said(mark="ok"), world)
+        reading.enter(world)
+        words = ("--arm", "one", "--decision", "hold", "--reason", "made-up words")
+        held = gates("signoff", run, "--by", "ann", *words)
+        assert held.returncode == 3, held.stderr
     return workspace, cache
