@@ -43,7 +43,7 @@ def prose(seed: int, words: int, lean: float = 0.0) -> str:
 def small_workspace(home: Path, cache: Path, **changes: Any) -> Path:
     """Write workspace and cache; returns the gate's path. `changes` replace keys of the gate."""
     (home / "corpora").mkdir(parents=True)
-    (home / "prereg").mkdir()
+    (home / "prereg").mkdir(exist_ok=True)
     for number, (name, splits) in enumerate(CORPORA.items()):
         files = []
         for split, (author, title, words) in splits.items():

@@ -25,7 +25,7 @@ from gates.record.votes import Vote
 from gates.records import Generation
 from gates.report.terminal import verdict_table
 from gates.spec.load import json_schema, load_gate
-from gates.spec.operating import OperatingCharacteristics
+from gates.spec.operating import OperatingCharacteristics, own_rules
 
 
 @click.command()
@@ -149,6 +149,9 @@ def _print_operating(operating: OperatingCharacteristics) -> None:
     if (rate := operating.memorisation) is not None:
         most = "no count of hits can pass" if rate.most_hits is None else f"up to {rate.most_hits} hits pass"
         tell(f"memorisation: 0 hits of {rate.n} leave an upper limit of {rate.upper_at_zero:.3f}; {most}")
+    for name, row in own_rules(operating).items():
+        rates = ", ".join(f"{at.passes:.0%} at a rate of {at.rate:g}" for at in row.passes)
+        tell(f"{name}: a candidate that copies no more than chance passes in {rates}")
     for axis, powers in operating.damage.items():
         rates = ", ".join(f"{power.passes:.0%} at a base rate of {power.rate:g}" for power in powers)
         tell(f"{axis}: an unchanged candidate passes in {rates}")

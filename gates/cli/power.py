@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ from rich.table import Table
 
 from gates.cli.output import print_json, tell
 from gates.cli.show import as_json, console, earlier_run, gate_file
+from gates.corpora.cache import cache_dir
 from gates.errors import ExitCode
 from gates.flow.planning import power as power_of
 from gates.spec.operating import OperatingCharacteristics
@@ -23,11 +25,11 @@ def power(gate: Path, earlier: Path | None, json_wanted: bool) -> int:
     """Say what GATE can prove: its false-pass rate, the smallest move it catches, its margins and maximum rates.
 
     For the gate's own seeds and for 2 to 10, so that their number can be chosen: by simulation, and by random splits of
-    the base seeds of an earlier run where there is one. Of the texts none is read.
+    the base seeds of an earlier run where there is one. Of the texts only the held-out one is read, if it is there.
 
     Example: gates power prereg/demo.yaml --earlier reports/panel/001
     """
-    read, found = power_of(gate, earlier)
+    read, found = power_of(gate, cache_dir(os.environ), earlier)
     if json_wanted:
         print_json({"gate": read.name, "sha256": read.digest(), **found.as_json()})
         return ExitCode.PASS
@@ -38,9 +40,9 @@ def power(gate: Path, earlier: Path | None, json_wanted: bool) -> int:
     console().print(_by_seeds(found))
     print_splits(found)
     print_noise(found)
-    for axis, powers in found.damage.items():
-        rates = ", ".join(f"{row.passes:.0%} at a base rate of {row.rate:g}" for row in powers)
-        tell(f"{axis}: an unchanged candidate passes its margin in {rates}")
+    if found.unchanged:
+        tell("P(pass | no change): how often a rule passes a candidate that does no harm, by number of seeds")
+        console().print(_unchanged(found))
     for axis, zeros in found.zero_floors.items():
         rates = ", ".join(f"{row.chance:.1%} at a rate of {row.rate:g}" for row in zeros)
         tell(f"{axis}: its floor is 0 in {rates}")
@@ -88,6 +90,20 @@ def _by_seeds(found: OperatingCharacteristics) -> Table:
         own = "→ " if row.k == found.voice.k else ""
         passes = f"{row.false_pass:.2%} ± {row.false_pass_error:.2%}"
         table.add_row(f"{own}{row.k}", passes, f"{row.shift_80:.2f}", *_rate(rates.get(row.k)))
+    return table
+
+
+def _unchanged(found: OperatingCharacteristics) -> Table:
+    """One row a rule and rate, one column a number of seeds; the gate's own is marked."""
+    table = Table(expand=False)
+    table.add_column("rule")
+    table.add_column("rate", justify="right")
+    for row in next(iter(found.unchanged.values())):
+        table.add_column(f"{'→ ' if row.k == found.voice.k else ''}{row.k}", justify="right")
+    for name, rows in found.unchanged.items():
+        for at, power in enumerate(rows[0].passes):
+            shares = (f"{row.passes[at].passes:.0%}" for row in rows)
+            table.add_row(name if at == 0 else "", f"{power.rate:g}", *shares)
     return table
 
 

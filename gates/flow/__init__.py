@@ -24,7 +24,7 @@ from gates.judge.verdict import Verdict, judge
 from gates.measure.figures import Measurements
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
-from gates.record.seal import Seal, SealOnDisk, latest_seal, refuse_changes, seal_in_force, write_seal
+from gates.record.seal import Binding, Seal, SealOnDisk, latest_seal, refuse_changes, seal_in_force, write_seal
 from gates.record.store import RunStore, finished_files, gate_lock, open_run, runs
 from gates.records import Record, sha256
 from gates.report.markdown import markdown
@@ -32,6 +32,7 @@ from gates.report.seat import seat_sentences
 from gates.seat.identity import SeatIdentity, probe
 from gates.spec.load import load_gate
 from gates.spec.operating import OperatingCharacteristics
+from gates.spec.schema import Gate
 from gates.spec.workspace import find_workspace
 
 __all__ = ["Checked", "Finished", "World", "check", "run", "seal", "this_world"]
@@ -69,7 +70,7 @@ def check(path: Path, world: World, earlier: Path | None = None) -> Checked:
     findings = Findings()
     inputs = examine(path, world.cache, gate, findings)
     findings.attempt(lambda: refuse_retired(gate))
-    operating = operating_of(Asked(gate, findings.beats, find_workspace(path)), earlier) if findings.beats else None
+    operating = operating_of(_asked(gate, path, findings, inputs), earlier) if findings.beats else None
     return Checked(
         gate=gate.name,
         sha256=gate.digest(),
@@ -113,7 +114,7 @@ def seal(path: Path, world: World, earlier: Path | None = None) -> SealOnDisk:
             binding=binding,
             context=context_of(identity),
             order_seed=seed_of("order", inputs.gate),
-            operating=operating_of(Asked(inputs.gate, inputs.beats, inputs.workspace, binding), earlier).as_json(),
+            operating=operating_of(_asked_of(inputs, binding), earlier).as_json(),
             sealed_at=stamp.at,
             sealed_by=stamp.by,
             previous=ledger.heads(),
@@ -151,6 +152,16 @@ def run(path: Path, world: World, *, again: bool = False) -> Finished:
         store.write_report(report)
         entry = ledger.append("verdict", inputs.gate.name, _outcome(store, verdict, report), world.stamp())
         return _finished(inputs, sealed, ledger, entry)
+
+
+def _asked(gate: Gate, path: Path, findings: Findings, inputs: Inputs | None) -> Asked:
+    """The gate with as much of what it rests on as there is."""
+    return _asked_of(inputs) if inputs else Asked(gate, findings.beats, find_workspace(path))
+
+
+def _asked_of(inputs: Inputs, binding: Binding | None = None) -> Asked:
+    heldout = tuple(document.text for document in inputs.heldout)
+    return Asked(inputs.gate, inputs.beats, inputs.workspace, inputs.probe, heldout, binding)
 
 
 async def _identity(inputs: Inputs, seat: OpenSeat) -> SeatIdentity:

@@ -25,11 +25,16 @@ from gates.stats import Array
 
 @dataclass(frozen=True)
 class Asked:
-    """The gate that an earlier run must be like: its beats, its workspace, and what it binds, once that is known."""
+    """A gate to be sealed: its beats, its workspace, the probe's beats, the held-out text and what it binds, if known.
+
+    An earlier run must be like it.
+    """
 
     gate: Gate
     beats: tuple[str, ...]
     workspace: Path
+    probe: tuple[str, ...] = ()
+    heldout: tuple[str, ...] | None = None
     binding: Binding | None = None
 
     @property

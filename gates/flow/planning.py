@@ -4,27 +4,38 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gates.errors import UsageError
+from gates.corpora.texts import load_split
+from gates.errors import GatesError, UsageError
 from gates.flow.earlier import Asked, earlier_seeds
 from gates.judge.floors import rule_of
 from gates.records import digest
 from gates.spec.load import load_gate
-from gates.spec.operating import OperatingCharacteristics, operating_characteristics, with_splits
+from gates.spec.operating import OperatingCharacteristics, operating_characteristics, with_splits, with_unchanged
 from gates.spec.prompts import read_beats
 from gates.spec.schema import RETIRED, Gate
+from gates.spec.unchanged import Size
 from gates.spec.workspace import find_workspace, resolve_inside
 from gates.stats import Array
+from gates.text import prose_words
+
+WORDS_A_TOKEN = 0.75
+"""English prose has about so many words a token; a model that stops early writes fewer."""
 
 
-def power(path: Path, earlier: Path | None = None) -> tuple[Gate, OperatingCharacteristics]:
-    """A gate file and its operating characteristics; of the texts, none is read.
+def power(path: Path, cache: Path, earlier: Path | None = None) -> tuple[Gate, OperatingCharacteristics]:
+    """A gate file and its operating characteristics; of the texts only the held-out one is read, where it is at hand.
 
     `earlier` names the folder of the run whose base seeds are split. Raises InputError when gate or beats have
     mistakes, UsageError for a named run that will not do.
     """
     gate, workspace = load_gate(path), find_workspace(path)
-    beats = read_beats(resolve_inside(workspace, path, gate.prompts.file, field="prompts.file"))
-    return gate, operating_of(Asked(gate, beats, workspace), earlier)
+
+    def read(file: str, field: str) -> tuple[str, ...]:
+        return read_beats(resolve_inside(workspace, path, file, field=field))
+
+    beats = read(gate.prompts.file, "prompts.file")
+    probe = read(gate.probe.file, "probe.file") if gate.probe is not None else ()
+    return gate, operating_of(Asked(gate, beats, workspace, probe, _heldout(gate, workspace, cache)), earlier)
 
 
 def operating_of(asked: Asked, earlier: Path | None = None) -> OperatingCharacteristics:
@@ -34,8 +45,25 @@ def operating_of(asked: Asked, earlier: Path | None = None) -> OperatingCharacte
     def floor(base: Array, candidate: Array) -> Array:
         return rule.floor(base, candidate, ())
 
-    found = operating_characteristics(asked.gate, len(asked.beats), floor, seed_of("operating", asked.gate))
+    seed = seed_of("operating", asked.gate)
+    found = operating_characteristics(asked.gate, len(asked.beats), floor, seed)
+    found = with_unchanged(found, asked.gate, _size(asked), seed)
     return with_splits(found, asked.gate, floor, *earlier_seeds(asked, earlier))
+
+
+def _heldout(gate: Gate, workspace: Path, cache: Path) -> tuple[str, ...] | None:
+    try:
+        return tuple(document.text for document in load_split(workspace, cache, gate.corpora.heldout))
+    except GatesError:  # what is missing is told by `gates check`; here the rules that need it are left out
+        return None
+
+
+def _size(asked: Asked) -> Size:
+    """How much the gate generates and compares, if its texts are as long as their token limit lets them be."""
+    if asked.heldout is None:
+        return Size(len(asked.beats), len(asked.probe))
+    longest = max(1, int(WORDS_A_TOKEN * asked.gate.sampling.max_tokens))
+    return Size(len(asked.beats), len(asked.probe), sum(len(prose_words(text)) for text in asked.heldout) // longest)
 
 
 def seed_of(purpose: str, gate: Gate) -> int:

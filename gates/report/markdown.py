@@ -15,7 +15,7 @@ from gates.records import canonical
 from gates.report.figures import figures
 from gates.report.marks import bullets, code, plain, table
 from gates.report.wording import SYMBOLS, in_order, threshold_of, value_of
-from gates.spec.operating import OperatingCharacteristics
+from gates.spec.operating import OperatingCharacteristics, own_rules
 
 
 def markdown(
@@ -124,6 +124,9 @@ def _operating(sealed: SealOnDisk) -> list[str]:
             f"- memorisation: 0 hits of {rate.n} leave an upper limit of {rate.upper_at_zero:.3f}; "
             + (f"at most {rate.most_hits} hits pass" if rate.most_hits is not None else "no count of hits can pass"),
         )
+    for name, row in own_rules(operating).items():
+        rates = ", ".join(f"{at.passes:.0%} at a rate of {at.rate:g}" for at in row.passes)
+        sentences.append(f"- {code(name)}: a candidate that copies no more than chance passes in {rates}")
     for axis, powers in operating.damage.items():
         rates = ", ".join(f"{power.passes:.0%} at a rate of {power.rate:g}" for power in powers)
         sentences.append(f"- {plain(axis)}: an unchanged candidate passes in {rates}")

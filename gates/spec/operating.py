@@ -23,9 +23,9 @@ from gates.spec.power import (
 )
 from gates.spec.schema import ALPHA, CALIBRATED, Damage, Gate, Voice
 from gates.spec.splits import BaseSeeds, EarlierPower, split_margin, split_power
+from gates.spec.unchanged import MARGIN_RATES, RulePower, Size, unchanged
 
 SEED_COUNTS = range(2, 11)
-BASE_RATES = (0.05, 0.2, 0.5)
 SD_RATIOS = (0.3, 0.5, 1.0, 2.0, 3.0)
 RARE = 0.05
 RARE_RATES = (0.01, RARE, 0.2)
@@ -42,6 +42,7 @@ class OperatingCharacteristics(Record):
     gate's k when the arms vary unequally; `memorisation_by_seeds` at 2 to 10 seeds. `damage` holds each axis with a
     margin, at several rates of the base, `zero_floors` each axis that is judged by its floor. `earlier` is what random
     splits of an earlier run's base seeds say of the same rules; `splits` names that run, or says why there is none.
+    `unchanged`: how often each rule but voice's passes a candidate that does no harm, by number of seeds.
     `warnings` name what this size cannot prove.
     """
 
@@ -55,6 +56,7 @@ class OperatingCharacteristics(Record):
     zero_floors: dict[str, tuple[ZeroFloor, ...]] = Field(default_factory=dict)
     earlier: EarlierPower | None = None
     splits: str = ""
+    unchanged: dict[str, tuple[RulePower, ...]] = Field(default_factory=dict)
     warnings: tuple[str, ...] = Field(default=())
 
 
@@ -67,7 +69,7 @@ def operating_characteristics(
     voice = {count: voice_power(floor, count, times, rng, gates) for count in sorted({*SEED_COUNTS, k})}
     margins = {name: axis.margin for name, axis in gate.damage.named().items() if axis.margin is not None}
     damage = {
-        name: tuple(margin_power(prompts, k, margin, rate, rng) for rate in BASE_RATES)
+        name: tuple(margin_power(prompts, k, margin, rate, rng) for rate in MARGIN_RATES)
         for name, margin in margins.items()
     }
     max_rate = gate.memorisation.max_rate if gate.memorisation else None
@@ -94,6 +96,32 @@ def operating_characteristics(
             *_zero_warnings(zero_floors),
         ),
     )
+
+
+def own_rules(found: OperatingCharacteristics) -> dict[str, RulePower]:
+    """Of `unchanged` what holds at the gate's own number of seeds, margins aside."""
+    rules = {name: [row for row in rows if row.k == found.voice.k] for name, rows in found.unchanged.items()}
+    return {name: rows[0] for name, rows in rules.items() if rows and not name.startswith("damage.")}
+
+
+def with_unchanged(found: OperatingCharacteristics, gate: Gate, size: Size, seed: int) -> OperatingCharacteristics:
+    """The same with P(pass | no change) of every rule but voice's, from PCG64(seed), and what to make of it."""
+    counts = sorted({*SEED_COUNTS, found.voice.k})
+    found = found.model_copy(
+        update={"unchanged": unchanged(gate, size, counts, np.random.Generator(np.random.PCG64(seed)))}
+    )
+    hardly = [
+        f"{name}: a candidate that copies no more than chance passes in {100 * most:.0f} % of gates at best, with "
+        f"{row.n} texts{'' if row.windows is None else f' against {row.windows} windows of the author'}: it may well "
+        "stay undecided"
+        for name, row in own_rules(found).items()
+        if name != "memorisation.max_rate"  # warned of already
+        and (most := max(at.passes for at in row.passes)) < _LITTLE
+    ]
+    asked = gate.memorisation
+    if size.windows is None and asked is not None and (asked.max_excess is not None or asked.max_ratio is not None):
+        hardly.append("memorisation: the held-out text is not here, so nothing is said of max_excess and max_ratio")
+    return found.model_copy(update={"warnings": (*found.warnings, *hardly)})
 
 
 def with_splits(

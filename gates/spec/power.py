@@ -144,9 +144,11 @@ def margin_power(
     rate outside [0, 1].
     """
     _check_size(n_prompts, n_seeds, rate)
+    # Where few gates are simulated, their own error hides that of few resamples.
+    resamples = _RESAMPLES if gates >= MARGIN_GATES else _RESAMPLES // 4
     if n_seeds <= MANY_SEEDS:
         base, candidate = (rng.random((2, gates, n_prompts, n_seeds)) < rate).astype(np.float64)
-        high = paired_change(base, candidate, LEVEL, _RESAMPLES, rng).high
+        high = paired_change(base, candidate, LEVEL, resamples, rng).high
     elif n_prompts < FEWEST_PROMPTS:
         # Too few prompts for a bootstrap: the limits rest on the counts of pairs alone.
         chances = np.outer((rate, 1 - rate), (rate, 1 - rate)).ravel()
@@ -155,7 +157,7 @@ def margin_power(
     else:
         # The bootstrap resamples whole prompts, so each prompt's share of hits stands for its seeds.
         base, candidate = rng.binomial(n_seeds, rate, (2, gates, n_prompts, 1)) / n_seeds
-        high = paired_change(base, candidate, LEVEL, _RESAMPLES, rng).high
+        high = paired_change(base, candidate, LEVEL, resamples, rng).high
     passes = float(np.mean(~exceeds(high, margin)))
     return MarginPower(rate=rate, passes=passes, passes_error=_error(passes, gates))
 
@@ -166,17 +168,17 @@ def rate_power(n: int, max_rate: float) -> RatePower:
     def proves(hits: int, size: int) -> bool:
         return not exceeds(clopper_pearson(hits, size, LEVEL)[1], max_rate)
 
-    short = _last(lambda size: not proves(0, size), 1, _LARGEST_N) or 0
+    short = last(lambda size: not proves(0, size), 1, _LARGEST_N) or 0
     return RatePower(
         n=n,
         max_rate=max_rate,
-        most_hits=_last(lambda hits: proves(hits, n), 0, n),
+        most_hits=last(lambda hits: proves(hits, n), 0, n),
         upper_at_zero=clopper_pearson(0, n, LEVEL)[1],
         smallest_n=short + 1 if short < _LARGEST_N else None,
     )
 
 
-def _last(holds: Callable[[int], bool], low: int, high: int) -> int | None:
+def last(holds: Callable[[int], bool], low: int, high: int) -> int | None:
     """The largest integer in [low, high] where `holds`, which turns false once and stays so; None without any."""
     if not holds(low):
         return None

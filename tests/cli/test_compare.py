@@ -120,6 +120,30 @@ def test_power_says_what_seeds_can_prove_and_marks_the_gates_own(tmp_path):
     assert "note: voice: a floor of 2 seeds is a rough one: use 4 or more" in ended.stdout
 
 
+def test_power_says_how_often_each_rule_passes_a_candidate_without_harm(tmp_path, monkeypatch):
+    monkeypatch.setenv("GATES_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "home/prereg").mkdir(parents=True)
+    (tmp_path / "home/prereg/pairs.txt").write_text("A ship\nA dog\nA girl\n", "utf-8")
+    gate = small_workspace(
+        tmp_path / "home",
+        tmp_path / "cache",
+        memorisation={"max_excess": 0.2, "max_ratio": 5},
+        probe={"file": "pairs.txt", "template": "{beat}", "kind": "beats", "max_rate": 0.5},
+    )
+    ended = gates("power", gate)
+    table = ended.stdout.partition("P(pass | no change)")[2].splitlines()
+    rows = [[cell.strip() for cell in line.strip("│┃").split("│")] for line in table if line[:1] == "│"]
+    assert [row[0] for row in rows if row[0]] == ["memorisation.max_excess", "memorisation.max_ratio", "probe.max_rate"]
+    assert [row[1] for row in rows[:3]] == ["0", "0.01", "0.05"]
+    assert rows[3][2:] == ["0%"] * 9, "a ratio to nothing never passes"
+    # Three prompts at two seeds: 0 or 1 hit of 6 leave 0.393 and 0.582, so that only 0 hits pass: 0.99 ** 6, 0.95 ** 6.
+    assert [row[2] for row in rows[6:]] == ["100%", "94%", "74%"]
+    assert "note: memorisation.max_ratio: a candidate that copies no more than chance passes in" in ended.stdout
+    assert "memorisation.max_excess: a candidate that copies no more than chance passes in 100% at a rate of 0, " in (
+        gates("check", gate).stdout
+    )
+
+
 def test_power_of_a_calibrated_gate_as_json(tmp_path):
     voice = {**GATE["voice"], "floor": "pairwise-calibrated@1", "alpha": 0.05}
     gate = small_workspace(tmp_path / "home", tmp_path / "cache", voice=voice)
