@@ -112,7 +112,7 @@ def test_power_says_what_seeds_can_prove_and_marks_the_gates_own(tmp_path):
     rows = [
         [cell.strip() for cell in line.strip("│").split("│")] for line in ended.stdout.splitlines() if line[:1] == "│"
     ]
-    assert [row[0] for row in rows] == ["→ 2", *map(str, range(3, 11))]
+    assert [row[0] for row in rows] == ["→ 2", *map(str, range(3, 11)), "memorisation.max_rate", "", ""]
     # Two seeds: 10.8 % false passes (half of the published two-sided 21.6); 24 texts, of which 0.2 lets 1 hit pass.
     assert 10.4 < float(rows[0][1].split("%")[0]) < 11.2
     assert rows[0][3:] == ["24", "1", "0.117"]
