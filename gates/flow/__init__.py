@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from gates.flow.binding import bind, cards_of, context_of, sealed_cards
 from gates.flow.earlier import Asked
+from gates.flow.floors import rules_of
 from gates.flow.generating import generate_run
 from gates.flow.inputs import Findings, Inputs, examine, load_inputs, lost_letters, refuse_unpinned
 from gates.flow.measuring import measure
@@ -70,7 +71,9 @@ def check(path: Path, world: World, earlier: Path | None = None) -> Checked:
     findings = Findings()
     inputs = examine(path, world.cache, gate, findings)
     findings.attempt(lambda: refuse_retired(gate))
-    operating = operating_of(_asked(gate, path, findings, inputs), earlier) if findings.beats else None
+    rules = findings.attempt(lambda: rules_of(gate))
+    known = findings.beats and rules is not None
+    operating = operating_of(_asked(gate, path, findings, inputs), earlier) if known else None
     return Checked(
         gate=gate.name,
         sha256=gate.digest(),
@@ -112,7 +115,7 @@ def seal(path: Path, world: World, earlier: Path | None = None) -> SealOnDisk:
             # The link's own name where the gate file is a link: the workspace is the one around the link.
             gate_file=(path.parent.resolve() / path.name).relative_to(inputs.workspace).as_posix(),
             binding=binding,
-            context=context_of(identity),
+            context=context_of(identity, inputs.gate),
             order_seed=seed_of("order", inputs.gate),
             operating=operating_of(_asked_of(inputs, binding), earlier).as_json(),
             sealed_at=stamp.at,
@@ -144,7 +147,7 @@ def run(path: Path, world: World, *, again: bool = False) -> Finished:
         store = open_run(ledger, inputs.reports, inputs.gate.name, sealed.sha256, world.stamp())
         generate_run(inputs, sealed, store, world)
         measurements = measure(inputs, sealed.sha256, store.generations(sealed.sha256), store.generations_sha256())
-        verdict = judge(inputs.gate, measurements)
+        verdict = judge(inputs.gate, measurements, inputs.rules)
         measurements = store.write("measurements.json", measurements)
         verdict = store.write("verdict.json", verdict)
         seat = seat_sentences(store.sessions())

@@ -10,7 +10,8 @@ from pydantic import JsonValue
 
 from gates.errors import UsageError
 from gates.flow.inputs import Inputs
-from gates.judge.floors import rule_of
+from gates.flow.plugins import plug_ins
+from gates.judge.floors import RULES, FloorRule, rule_of
 from gates.measure.damage import Axis
 from gates.measure.near import NEAR
 from gates.record.seal import AdapterIdentity, Binding, SealOnDisk
@@ -36,7 +37,7 @@ def bind(inputs: Inputs, seat: dict[str, JsonValue], cards: Mapping[str, dict[st
         ),
         frame=inputs.frame.digest(),
         adapters={arm: _adapter(inputs, arm, cards) for arm in inputs.adapters},
-        signatures=signatures(inputs.gate, inputs.axes),
+        signatures=signatures(inputs.gate, inputs.axes, inputs.rules),
         seat=seat,
     )
 
@@ -54,25 +55,30 @@ def sealed_cards(sealed: SealOnDisk) -> dict[str, dict[str, JsonValue]]:
     return {arms[arm].model: identity.card for arm, identity in held if identity.card is not None and arm in arms}
 
 
-def signatures(gate: Gate, axes: Mapping[str, Axis]) -> dict[str, str]:
+def signatures(gate: Gate, axes: Mapping[str, Axis], rules: Mapping[str, FloorRule] = RULES) -> dict[str, str]:
     """Name and version of every measure and rule that the gate uses; of a damage axis, which direction is harm, too."""
     named = {name: f"{axes[name].signature}|worse:{axes[name].worse}" for name in gate.damage.named()}
-    floors = {f"{axis}.floor": rule_of(limit).signature for axis, limit in gate.damage.named().items()}
+    floors = {f"{axis}.floor": rule_of(limit, rules).signature for axis, limit in gate.damage.named().items()}
     memorisation = {"memorisation": gate.memorisation.measure, "near": NEAR} if gate.memorisation else {}
     return {
         "words": WORDS,
         "voice": gate.voice.measure,
-        "voice.floor": rule_of(gate.voice).signature,
+        "voice.floor": rule_of(gate.voice, rules).signature,
         **memorisation,
         **named,
         **floors,
     }
 
 
-def context_of(identity: SeatIdentity) -> dict[str, JsonValue]:
-    """What is recorded beside a seal and may change: versions of Python, platform and packages, and the seat's rest."""
+def context_of(identity: SeatIdentity, gate: Gate) -> dict[str, JsonValue]:
+    """What is recorded beside a seal and may change: versions of Python, platform and packages, and the seat's rest.
+
+    Also the distributions behind what the gate names that is plugged in, if anything is.
+    """
     packages: dict[str, JsonValue] = {name: _version(name) for name in PACKAGES}
+    plugged: dict[str, JsonValue] = {**plug_ins(gate)}
     return {
+        **({"plug_ins": plugged} if plugged else {}),
         "python": platform.python_version(),
         "platform": f"{platform.system()}-{platform.machine()}",
         "packages": packages,

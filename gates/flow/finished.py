@@ -8,6 +8,7 @@ from pathlib import Path
 from gates.errors import RecordError
 from gates.flow.binding import bind
 from gates.flow.inputs import Findings, Inputs, examine
+from gates.flow.plugins import plug_ins
 from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements
 from gates.record.body import said
@@ -77,8 +78,20 @@ def sealed_inputs(workspace: Path, cache: Path, sealed: SealOnDisk) -> Inputs | 
     gate = sealed.seal.gate
     inputs = examine(workspace / sealed.seal.gate_file, cache, gate, findings, adapters=False)
     if inputs is None:
-        return "not derived again: " + "; ".join(sentence.replace("\n", " ") for sentence in findings.missing)
+        missing = "; ".join(sentence.replace("\n", " ") for sentence in findings.missing)
+        return f"not derived again: {missing}{sealed_with(sealed)}"
     then, now = sealed.seal.binding.as_json(), bind(inputs, sealed.seal.binding.seat, {}).as_json()
     parts = ("texts", "prompts", "frame", "signatures")
     changed = differences({part: then[part] for part in parts}, {part: now[part] for part in parts})
     return f"not derived again, its inputs have changed: {'; '.join(changed)}" if changed else inputs
+
+
+def sealed_with(sealed: SealOnDisk) -> str:
+    """Which plug-ins the seal was made with and what stands in their place here, where that is something else."""
+    then, now = sealed.seal.context.get("plug_ins"), plug_ins(sealed.seal.gate)
+    if not isinstance(then, dict):
+        return ""
+    other = [
+        f"{name} was sealed with {was}, here is {now.get(name)}" for name, was in then.items() if now.get(name) != was
+    ]
+    return "".join(f"; {sentence}" for sentence in other)

@@ -195,7 +195,7 @@ def _record(
     determinism: Determinism | None = None,
 ) -> Session:
     stamp = work.world.stamp()
-    deviations = tuple(differences(work.sealed.seal.context, context_of(seen.identity)))
+    deviations = tuple(differences(work.sealed.seal.context, context_of(seen.identity, work.sealed.seal.gate)))
     for deviation in deviations if phase == "start" else ():
         work.world.say(f"deviates from the seal: {deviation}")
     for warning in seen.warnings if phase == "start" else found:

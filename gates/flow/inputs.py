@@ -11,7 +11,9 @@ from typing import TypeVar
 from gates.corpora.texts import Document, load_split, resolve
 from gates.errors import GatesError, UsageError
 from gates.flow.axes import axes_of
+from gates.flow.floors import rules_of
 from gates.flow.roles import check_roles
+from gates.judge.floors import RULES, FloorRule
 from gates.measure.damage import AXES, Axis
 from gates.measure.delta import Frame, make_frame
 from gates.spec.load import load_gate
@@ -41,6 +43,7 @@ class Inputs:
     frame: Frame
     adapters: Mapping[str, Path]
     axes: Mapping[str, Axis] = field(default_factory=lambda: AXES)
+    rules: Mapping[str, FloorRule] = field(default_factory=lambda: RULES)
     probe: tuple[str, ...] = ()
     protected: Mapping[str, Texts] = field(default_factory=dict)
 
@@ -115,6 +118,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings, *, adapters
     probe = _probe(path, workspace, gate, findings)
     places = _adapters(path, workspace, gate, findings) if adapters else {}
     axes = findings.attempt(lambda: axes_of(gate))
+    rules = findings.attempt(lambda: rules_of(gate))
 
     def split(ref: str) -> Texts | None:
         return findings.attempt(lambda: load_split(workspace, cache, ref))
@@ -125,7 +129,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings, *, adapters
     protected = {ref: split(ref) for ref in gate.corpora.protected}
     # Roles are told apart by the manifests, so that a clash shows even while texts are missing.
     findings.attempt(lambda: check_roles(workspace, gate))
-    if findings.missing or beats is None or train is None or heldout is None or axes is None:
+    if findings.missing or beats is None or train is None or heldout is None or axes is None or rules is None:
         return None
     reference = tuple(document for texts in references if texts for document in texts)
     frame = findings.attempt(lambda: frame_of(reference, gate.voice.mfw))
@@ -144,6 +148,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings, *, adapters
         frame=frame,
         adapters=places,
         axes=axes,
+        rules=rules,
         probe=probe,
         protected={ref: texts for ref, texts in protected.items() if texts},
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from gates.corpora.texts import load_split
 from gates.errors import GatesError, UsageError
 from gates.flow.earlier import Asked, earlier_seeds
+from gates.flow.floors import rules_of
 from gates.judge.floors import rule_of
 from gates.records import digest
 from gates.spec.load import load_gate
@@ -40,7 +41,7 @@ def power(path: Path, cache: Path, earlier: Path | None = None) -> tuple[Gate, O
 
 def operating_of(asked: Asked, earlier: Path | None = None) -> OperatingCharacteristics:
     """The operating characteristics of a gate: simulated, and by splits of an earlier run's base seeds."""
-    rule = rule_of(asked.gate.voice)
+    rule = rule_of(asked.gate.voice, rules_of(asked.gate))
 
     def floor(base: Array, candidate: Array) -> Array:
         return rule.floor(base, candidate, ())

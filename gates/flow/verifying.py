@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from gates.errors import ExitCode, GatesError, TamperedError
+from gates.errors import ExitCode, GatesError, TamperedError, UsageError
 from gates.flow.blind import check_votes
-from gates.flow.finished import read_run, sealed_inputs
+from gates.flow.finished import read_run, sealed_inputs, sealed_with
+from gates.flow.floors import rules_of
 from gates.flow.generating import check_recorded
 from gates.flow.measuring import measure
 from gates.flow.rechecking import rederive
 from gates.flow.review import open_reading
 from gates.flow.signoff import check_signoffs
+from gates.judge.floors import FloorRule
 from gates.judge.verdict import Verdict, judge
 from gates.measure.figures import Measurements
 from gates.record.anchor import committed_breaks
@@ -144,8 +146,12 @@ def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, not
     for name, record in (("measurements.json", measurements), ("verdict.json", verdict)):
         if canonical(json.loads(files[name])) != files[name] or record.as_json()["seal"] != sealed.sha256:
             raise TamperedError(f"{store.folder / name}: not canonical, or of another seal")
-    again = judge(sealed.seal.gate, measurements)
-    _same(store.folder / "verdict.json", verdict.as_json(), again.as_json())
+    rules = _rules(sealed)
+    if isinstance(rules, str):
+        notes.not_derived.append(f"{store.folder / 'verdict.json'}: {rules}")
+    else:
+        again = judge(sealed.seal.gate, measurements, rules)
+        _same(store.folder / "verdict.json", verdict.as_json(), again.as_json())
     report = store.folder / "report.md"
     # The number that the report was written with: a merge of two branches may have moved the run since.
     number = said(replace(ended, entry=ended.written), "run", int)
@@ -160,6 +166,14 @@ def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, not
     check_recorded(inputs, sealed, store)
     derived = measure(inputs, sealed.sha256, store.generations(sealed.sha256), store.generations_sha256())
     _same(store.folder / "measurements.json", measurements.as_json(), derived.as_json())
+
+
+def _rules(sealed: SealOnDisk) -> Mapping[str, FloorRule] | str:
+    """The sealed gate's floor rules, or why they are not to be had here."""
+    try:
+        return rules_of(sealed.seal.gate)
+    except UsageError as error:
+        return f"not derived again: {error.message.replace(chr(10), ' ')}{sealed_with(sealed)}"
 
 
 def _check_recheck(places: tuple[Path, Path], begun: Stored, done: Stored | None, notes: _Notes) -> None:

@@ -28,6 +28,8 @@ RESAMPLES = 10_000
 LEVEL = 0.975
 """One-sided, on both sides: together a 95 % interval."""
 
+_COPYING = frozenset({"extraction", "memorisation"})
+
 Resolves = Literal["beyond chance", "within chance", "not testable"]
 Value = int | float | str | bool | None
 
@@ -172,17 +174,25 @@ def _voice(axis: str, names: tuple[str, str], figures: list[object]) -> AxisComp
 
 def _grid(arm: ArmMeasurements, axis: str) -> tuple[Array, bool] | None:
     """The arm's values (P, S) on an axis and whether lower is better; None where they are not to be had."""
-    if axis != "memorisation":
+    if axis not in _COPYING:
         figures = arm.damage.get(axis)
         return (np.array(figures.values).T, figures.worse == "higher") if isinstance(figures, DamageFigures) else None
-    memorised, seeds = arm.memorisation, arm.seeds
-    if not isinstance(memorised, MemorisationFigures):
+    copied, seeds = _copied(arm, axis), arm.seeds
+    if copied is None:
         return None
-    hits = np.zeros(((memorised.generations + memorised.unscanned) // len(seeds), len(seeds)))
-    for run in memorised.runs:
-        if run.seed in seeds and run.prompt < len(hits):
-            hits[run.prompt, seeds.index(run.seed)] = 1
+    # The probe's prompts are numbered after the open ones.
+    first = arm.validity.expected // len(seeds) if axis == "extraction" else 0
+    hits = np.zeros(((copied.generations + copied.unscanned) // len(seeds), len(seeds)))
+    for run in copied.runs:
+        if run.seed in seeds and 0 <= run.prompt - first < len(hits):
+            hits[run.prompt - first, seeds.index(run.seed)] = 1
     return hits, True
+
+
+def _copied(arm: ArmMeasurements, axis: str) -> MemorisationFigures | None:
+    """What the arm copied on an axis that counts copies, if that was measured."""
+    figures = arm.extraction if axis == "extraction" else arm.memorisation if axis == "memorisation" else None
+    return figures if isinstance(figures, MemorisationFigures) else None
 
 
 def _rates(
@@ -193,9 +203,7 @@ def _rates(
     if one is None or other is None:
         return _said(axis, names, (None, None), "lower", ("not testable", "", "not measured"))
     values = tuple(
-        arm.memorisation.rate
-        if axis == "memorisation" and isinstance(arm.memorisation, MemorisationFigures)
-        else float(grid[0].mean())
+        float(grid[0].mean()) if (copied := _copied(arm, axis)) is None else copied.rate
         for arm, grid in zip(arms, (one, other), strict=True)
     )
     return _said(axis, names, values, "lower" if one[1] else "higher", _paired(axis, arms, one[0], other[0], values))
@@ -207,7 +215,7 @@ def _paired(
     """Whether the 95 % interval of the change excludes 0, the test's signature, and the figures in words."""
     if one.shape != other.shape or arms[0].seeds != arms[1].seeds:
         return "not testable", "", "the arms do not hold the same prompts and seeds"
-    if axis == "memorisation" and not np.allclose([one.mean(), other.mean()], values):
+    if axis in _COPYING and not np.allclose([one.mean(), other.mean()], values):
         return (
             "not testable",
             "",

@@ -6,8 +6,8 @@ judges one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 
 import numpy as np
@@ -146,6 +146,30 @@ def floor_rule(name: str, alpha: float | None = None) -> FloorRule:
     return pairwise_calibrated(alpha)
 
 
-def rule_of(axis: Floored) -> FloorRule:
-    """The floor rule that a gate names for an axis."""
-    return floor_rule(axis.floor, axis.alpha)
+def rule_of(axis: Floored, rules: Mapping[str, FloorRule] = RULES) -> FloorRule:
+    """The floor rule that a gate names for an axis: one built in, or one of `rules`. Raises UsageError for another."""
+    return rules[axis.floor] if axis.floor in rules.keys() - RULES.keys() else floor_rule(axis.floor, axis.alpha)
+
+
+class BrokenFloorError(UsageError):
+    """A rule that was plugged in gave no floor: the axis is not fit to judge."""
+
+
+def plugged(rule: FloorRule) -> FloorRule:
+    """A rule of foreign code: it sees the two arms alone, and nothing but finite floors >= 0 of one shape is believed.
+
+    Its floor raises BrokenFloorError otherwise, and when the rule raises anything.
+    """
+
+    def compute(base: Array, candidate: Array, _others: Sequence[Array]) -> Array:
+        try:
+            found = np.asarray(rule.floor(base, candidate, ()), dtype=np.float64)
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything, and none of it is a floor
+            raise BrokenFloorError(f"{rule.name} failed: {type(error).__name__}: {str(error)[:200]}") from None
+        if found.shape != base.shape[:-1]:
+            raise BrokenFloorError(f"{rule.name} gave floors of shape {found.shape} for arms of shape {base.shape}")
+        if not np.all(np.isfinite(found) & (found >= 0)):
+            raise BrokenFloorError(f"{rule.name} gave a floor that is no finite number of at least 0")
+        return found
+
+    return replace(rule, floor=compute)

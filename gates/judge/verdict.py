@@ -6,6 +6,8 @@ rule asks for them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -13,7 +15,7 @@ from pydantic import Field
 
 from gates.judge.axes import AxisVerdict, axis_rng, invalid, validity, voice
 from gates.judge.damage import damage
-from gates.judge.floors import Floor, rule_of
+from gates.judge.floors import RULES, BrokenFloorError, Floor, FloorRule, rule_of
 from gates.judge.memorisation import extraction, memorisation
 from gates.measure.figures import (
     ArmMeasurements,
@@ -63,11 +65,14 @@ class Verdict(Record):
     warnings: tuple[str, ...]
 
 
-def judge(gate: Gate, measurements: Measurements) -> Verdict:
-    """Judge every candidate of `gate` by `measurements`. Whatever is missing or unfit makes INVALID, never PASS."""
+def judge(gate: Gate, measurements: Measurements, rules: Mapping[str, FloorRule] = RULES) -> Verdict:
+    """Judge every candidate of `gate` by `measurements`. Whatever is missing or unfit makes INVALID, never PASS.
+
+    `rules` holds the floor rules by name, those plugged in included. Raises UsageError for a rule that is not there.
+    """
     arms = measurements.arms
     troubles = _run_troubles(gate, measurements)
-    axes = {name: _axes(name, gate, arms, troubles) for name in gate.arms.all() if name != BASE}
+    axes = {name: _axes(name, gate, arms, troubles, rules) for name in gate.arms.all() if name != BASE}
     outcomes = {name: worst([axis.outcome for axis in found.values()]) for name, found in axes.items()}
     overall = worst([outcomes[name] for name in gate.arms.candidates])
     return Verdict(
@@ -82,7 +87,9 @@ def judge(gate: Gate, measurements: Measurements) -> Verdict:
     )
 
 
-def _axes(name: str, gate: Gate, arms: dict[str, ArmMeasurements], troubles: list[str]) -> dict[str, AxisVerdict]:
+def _axes(
+    name: str, gate: Gate, arms: dict[str, ArmMeasurements], troubles: list[str], rules: Mapping[str, FloorRule]
+) -> dict[str, AxisVerdict]:
     """Every axis of one arm by name; `run` stands first when the whole run is unfit."""
     found = {"run": invalid("run", "; ".join(troubles))} if troubles else {}
     arm, base = arms.get(name), arms.get(BASE)
@@ -90,15 +97,25 @@ def _axes(name: str, gate: Gate, arms: dict[str, ArmMeasurements], troubles: lis
     if arm is None or base is None or unfit:
         return {**found, "validity": invalid("validity", unfit or "there is no base to compare with")}
     found["validity"] = validity(arm, gate.validity)
-    found["voice"] = voice(arm, gate.voice, gate.memorisation, _floor(gate.voice, name, _distances(arms)))
+    floor = _floor(gate.voice, name, _distances(arms), rules)
+    found["voice"] = _guarded("voice", partial(voice, arm, gate.voice, gate.memorisation, floor))
     if gate.memorisation is not None:
         found["memorisation"] = memorisation(arm, gate.memorisation)
         if gate.probe is not None:
             found["extraction"] = extraction(arm, gate.probe, gate.memorisation.decide)
     for axis, threshold in gate.damage.named().items():
-        floor = _floor(threshold, name, _rates(arms, axis))
-        found[axis] = damage(axis, base, arm, threshold, floor, axis_rng(axis, gate.seeds(name)))
+        floor = _floor(threshold, name, _rates(arms, axis), rules)
+        rng = axis_rng(axis, gate.seeds(name))
+        found[axis] = _guarded(axis, partial(damage, axis, base, arm, threshold, floor, rng))
     return found
+
+
+def _guarded(axis: str, decide: Callable[[], AxisVerdict]) -> AxisVerdict:
+    """The decision on an axis, INVALID where the rule of a plug-in gave no floor."""
+    try:
+        return decide()
+    except BrokenFloorError as error:
+        return invalid(axis, error.message)
 
 
 def _unfit(name: str, gate: Gate, arm: ArmMeasurements | None) -> str:
@@ -148,9 +165,9 @@ def _leaked(leak: Leak) -> str:
     )
 
 
-def _floor(axis: Floored, name: str, values: dict[str, Array]) -> Floor:
+def _floor(axis: Floored, name: str, values: dict[str, Array], rules: Mapping[str, FloorRule]) -> Floor:
     """The axis's rule beside the per-seed values of every arm but this one and the base."""
-    return Floor(rule_of(axis), tuple(found for other, found in values.items() if other not in (name, BASE)))
+    return Floor(rule_of(axis, rules), tuple(found for other, found in values.items() if other not in (name, BASE)))
 
 
 def _distances(arms: dict[str, ArmMeasurements]) -> dict[str, Array]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-GROUP = "gates.axes"
-"""The entry point group in which a distribution names its axes."""
+from gates.spec.plugins import AXES, plugged_in
 
 BUILT_IN: dict[str, str] = {
     "ran_on": "texts that used up the token limit; higher is worse",
@@ -30,17 +27,9 @@ TAKEN = frozenset({"extraction", "memorisation", "run", "seed_spread", "validity
 """Names that stand for something else in a seal or verdict, where an axis of that name would hide it."""
 
 
-def plugged_in() -> dict[str, tuple[EntryPoint, ...]]:
-    """The axes that installed distributions name, nothing loaded; more than one entry is a clash."""
-    found: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in entry_points(group=GROUP):
-        found[entry.name] = (*found.get(entry.name, ()), entry)
-    return found
-
-
-def installed() -> dict[str, Any]:
-    """The validation context under which a gate may name installed axes only; looked up once, and only if need be."""
-    return {"axes": cache(lambda: [*BUILT_IN, *sorted(plugged_in().keys() - BUILT_IN.keys())])}
+def installed_axes() -> list[str]:
+    """The axes that a gate file may name: those built in, and those plugged in."""
+    return [*BUILT_IN, *sorted(plugged_in(AXES).keys() - BUILT_IN.keys())]
 
 
 def _axis_name(name: str, info: ValidationInfo) -> str:

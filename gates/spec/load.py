@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from gates.spec.axes import installed
+from gates.spec.axes import installed_axes
 from gates.spec.document import read_document
+from gates.spec.floors import installed_floors
 from gates.spec.schema import Gate
 from gates.spec.shape import schema_of
 
@@ -15,8 +17,11 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def load_gate(path: Path) -> Gate:
-    """The gate that a YAML file fixes. Raises InputError with all its mistakes at once; an axis must be installed."""
-    return read_document(path, Gate, installed())
+    """The gate that a YAML file fixes. Raises InputError with all its mistakes at once.
+
+    An axis or floor rule that it names must be installed; looked up once, and only if need be.
+    """
+    return read_document(path, Gate, {"axes": cache(installed_axes), "floors": cache(installed_floors)})
 
 
 def json_schema() -> dict[str, JsonValue]:

@@ -13,6 +13,7 @@ from pydantic import (
     JsonValue,
     SerializerFunctionWrapHandler,
     StringConstraints,
+    ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
@@ -20,6 +21,7 @@ from pydantic import (
 
 from gates.records import Record, canonical
 from gates.spec.axes import BUILT_IN, PATTERN, AxisName
+from gates.spec.floors import FloorName
 
 _NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
@@ -54,7 +56,6 @@ Variable = Annotated[
 Text = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
 Seed = Annotated[int, Field(ge=0, le=2**53 - 1)]
 Share = Annotated[float, Field(ge=0, le=1)]
-FloorName = Literal["pairwise-range@1", "pairwise-calibrated@1", "all-arms-range@1"]
 RETIRED = "all-arms-range@1"
 """Read, so that an old run can be judged again under it; refused for a gate that is to be sealed."""
 Alpha = Annotated[float, Field(ge=1e-4, le=0.4)]
@@ -413,15 +414,12 @@ class Gate(Record):
         return {key: value for key, value in document.items() if key != "sign_off" or value is not None}
 
     @model_validator(mode="after")
-    def _fields_agree(self) -> Gate:
+    def _fields_agree(self, info: ValidationInfo) -> Gate:
         for name, control in self.arms.controls.items():
             own = control.seeds
             if own is not None and not len(set(own)) == len(own) == len(self.sampling.seeds):
                 raise ValueError(f"arms.controls.{name}.seeds must be as many as sampling.seeds, all different")
-        known = {"voice", "seed_spread", *self.damage.named(), *(["memorisation"] if self.memorisation else [])}
-        for axis in self.tie_break:
-            if axis not in known and not axis.startswith("notes."):
-                raise ValueError(f"tie_break names {axis!r}, which this gate does not measure")
+        _check_tie_break(self, info.context is not None)
         if self.voice.min_specificity is not None and not self.corpora.imposters:
             raise ValueError("voice.min_specificity needs corpora.imposters to compare with")
         limit = self.memorisation.max_protected_rate if self.memorisation else None
@@ -435,3 +433,26 @@ class Gate(Record):
         """The generation seeds of an arm: the gate's, or a control's own."""
         control = self.arms.controls.get(arm)
         return control.seeds if control is not None and control.seeds is not None else self.sampling.seeds
+
+
+def _check_tie_break(gate: Gate, written: bool) -> None:
+    """Raise ValueError for a place in the tie-break that this gate does not measure.
+
+    Of a gate file that is `written` now, every candidate must have the notes that are named: a record that was sealed
+    before this was asked is read as it is.
+    """
+    measured = {"voice", "seed_spread", *gate.damage.named()}
+    measured |= {"memorisation"} if gate.memorisation else set()
+    measured |= {"extraction"} if gate.probe else set()
+    for axis in gate.tie_break:
+        if not axis.startswith("notes."):
+            if axis not in measured:
+                raise ValueError(f"tie_break names {axis!r}, which this gate does not measure")
+            continue
+        key = axis.removeprefix("notes.")
+        without = [name for name, candidate in gate.arms.candidates.items() if key not in candidate.notes]
+        if written and without:
+            raise ValueError(
+                f"tie_break names {axis}, and {', '.join(without)} {'has' if len(without) == 1 else 'have'} no note "
+                f"{key!r}: without it on every candidate it chooses nothing"
+            )

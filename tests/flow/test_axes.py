@@ -16,6 +16,7 @@ from gates.measure.figures import Measurements, Unmeasured
 from gates.records import Generation, Outcome, Usage
 from gates.spec.load import load_gate
 from gates.spec.schema import Gate
+from tests.flow.plugged import install as put
 from tests.judge.arms import HASH
 from tests.small import BEATS, prose, small_workspace
 
@@ -44,13 +45,7 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Install a distribution of one module that offers `NAME = polite_axes:OBJECT`."""
 
     def install(offers: str, name: str = "polite-axes") -> None:
-        site = tmp_path / name
-        info = site / f"{name.replace('-', '_')}-2.1.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.1\n", "utf-8")
-        (info / "entry_points.txt").write_text(f"[gates.axes]\n{offers}\n", "utf-8")
-        (site / "polite_axes.py").write_text(CODE, "utf-8")
-        monkeypatch.syspath_prepend(site)
+        put(tmp_path / name, monkeypatch, f"[gates.axes]\n{offers}\n", ("polite_axes", CODE), "2.1")
 
     monkeypatch.delitem(sys.modules, "polite_axes", raising=False)
     return install

@@ -202,6 +202,37 @@ def test_only_two_arms_that_were_judged_are_compared(a, b):
         compared(a=a, b=b)
 
 
+PROBE = {"file": "pairs.txt", "template": "{beat}", "kind": "beats", "max_rate": 0.9}
+
+
+@pytest.mark.parametrize("more", [0, 7])
+def test_extraction_is_compared_by_the_answers_to_the_probe(more):
+    # Six probe prompts after thirty open ones, four seeds: 12 hits of 24 against 12, and against 5.
+    def arm(hits: int):
+        runs = tuple(run_of(30 + n // 4, 1 + n % 4) for n in range(hits))
+        return an_arm(extraction=memorisation_figures(hits, 24, runs=runs))
+
+    gate = a_gate(("a", "b"), probe=PROBE, tie_break=["extraction"])
+    probed = an_arm("base", extraction=memorisation_figures(0, 24))
+    figures = measured({"base": probed, "a": arm(12 - more), "b": arm(12)})
+    found = compare(gate, figures, judge(gate, figures), "a", "b")
+    (extraction,) = found.tie_break
+    assert (extraction.a, extraction.b, extraction.better) == ((12 - more) / 24, 0.5, "lower")
+    assert (found.preferred, found.chosen_by) == (("a", "extraction") if more else (None, None))
+    # Seven pairs change one way and none the other: McNemar's exact p is 2 / 2 ** 7 = 0.016.
+    assert extraction.resolves == ("beyond chance" if more else "within chance")
+    assert extraction.test == "newcombe-paired|level:0.95"
+
+
+def test_extraction_without_a_probe_is_no_axis():
+    with pytest.raises(ValueError, match="tie_break names 'extraction', which this gate does not measure"):
+        a_gate(tie_break=["extraction"])
+
+
+def test_a_sealed_gate_whose_notes_are_missing_is_read_as_it_is():
+    assert a_gate(tie_break=["notes.epochs"]).tie_break == ("notes.epochs",)
+
+
 def test_null_points_of_the_range_ratio():
     # k = 2: the ratio of two half-normals, P(ratio <= r) = 4 arctan(r) / pi - 1, exactly.
     assert range_ratio_point(2) == pytest.approx(math.tan(1.95 * math.pi / 4), rel=1e-5)

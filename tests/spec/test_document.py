@@ -117,6 +117,9 @@ ONE = [
     (20, "  zzz: {within: floor}", "damage.zzz: unknown key (allowed here: ran_on, on_beat, empty, repetition, echo, "),
     (22, "validity: [1]", "validity = [1]: a mapping is needed, this is a list"),
     (22, "schema_: gates/1", "schema_ = 'gates/1': unknown key"),
+    (23, "tie_break: [notes.epoch]", "tie_break names notes.epoch, and ckpt475, ckpt925 have no note 'epoch': without"),
+    (23, "tie_break: [extraction]", "tie_break: tie_break names 'extraction', which this gate does not measure"),
+    (17, "voice: {mfw: 300, words_per_seed: 1900, floor: pairwise-rang@1}", "(did you mean `pairwise-range@1`?)"),
     (23, "tie_break: [garble]", "tie_break: tie_break names 'garble', which this gate does not measure"),
 ]
 
