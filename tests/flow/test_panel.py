@@ -27,7 +27,7 @@ from gates.corpora.texts import load_manifest, load_split
 from gates.errors import TamperedError, UsageError
 from gates.flow.inputs import Inputs, load_inputs
 from gates.flow.panel import FILES, GATES, PanelText, generations, judge_texts, known_answers, read_panel
-from gates.flow.planning import operating_of
+from gates.flow.planning import power
 from gates.judge.axes import superiority
 from gates.judge.floors import pairwise_level, pairwise_range
 from gates.judge.known import SHOWN, KnownAnswer
@@ -253,12 +253,12 @@ def test_what_the_page_shows_is_what_it_prints(
 
 
 @pytest.mark.slow
-def test_the_margins_are_what_the_panel_can_prove(inputs: Inputs) -> None:
-    can = operating_of(inputs.gate, len(inputs.beats))
+def test_the_margins_are_what_the_panel_can_prove(folder: Path) -> None:
+    _, can = power(folder / "open.yaml")
     assert can.memorisation is not None
     assert (can.memorisation.n, can.memorisation.most_hits) == (120, 1)
     for axis in ("ran_on", "on_beat"):
-        passes = {power.rate: power.passes for power in can.damage[axis]}
+        passes = {one.rate: one.passes for one in can.damage[axis]}
         assert passes[0.2] > 0.9, axis
 
 
@@ -385,9 +385,10 @@ def shares(said: list[str], frame: list[str]) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_random_splits_of_ten_base_seeds_pass_as_often_as_is_printed(inputs: Inputs, voices: Voices) -> None:
+def test_random_splits_of_ten_base_seeds_pass_as_often_as_is_printed(folder: Path, voices: Voices) -> None:
     pool = np.concatenate([voices.distances(voices.arms[arm]) for arm in ("base", "base-again")])
-    printed = {power.k: power.false_pass for power in operating_of(inputs.gate, BEATS).voice_by_seeds}
+    _, can = power(folder / "open.yaml")
+    printed = {voice.k: voice.false_pass for voice in can.voice_by_seeds}
     for k, two_sd in ((2, 0.018), (3, 0.011), (4, 0.005), (5, 0.002)):
         rate = passing_splits(pool, k)
         assert abs(rate - printed[k]) <= two_sd, k
