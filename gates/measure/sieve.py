@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gates.text import split
+from gates.text import BORDER, split
 
 _Hashes = npt.NDArray[np.uint64]
 _Places = npt.NDArray[np.intp]
@@ -67,9 +67,7 @@ class Sieve:
 
     def sift(self, flat: bytes) -> Sifted:
         """A part of a document, given as flat words, without what no text holds."""
-        starts, hashes = _hashes(flat, self.n)
-        at = np.flatnonzero(self._table.take(_rows(hashes)))
-        at = at[_among(hashes[at], self._hashes)]
+        starts, at = self._shared(flat)
         keep = self.n - 1
         ends = np.append(starts[1:], len(flat))
         return Sifted(
@@ -81,6 +79,29 @@ class Sieve:
                 for first, last in self._stretches(at)
             ),
         )
+
+    def sift_batch(self, flat: bytes) -> tuple[list[int], list[tuple[int, tuple[Stretch, ...]]]]:
+        """How many words each document of a flat batch has, and those of them (from 0) that hold what texts hold."""
+        starts, at = self._shared(flat)
+        ends = np.append(starts[1:], len(flat))
+        borders = np.flatnonzero(np.frombuffer(flat, dtype=np.uint8)[starts] == BORDER[0])
+        begins = np.concatenate([[0], borders + 1])
+        counts = np.append(borders, starts.size) - begins
+        owners = np.searchsorted(borders, at)
+        found: dict[int, list[Stretch]] = {}
+        cuts = np.flatnonzero(np.diff(owners)) + 1
+        for own in np.split(at, cuts) if at.size else []:
+            for first, last in self._stretches(own):
+                number = int(np.searchsorted(borders, first))
+                words = tuple(split(flat[starts[first] : ends[last - 1]]))
+                found.setdefault(number, []).append(Stretch(first - int(begins[number]), words))
+        return counts.tolist(), [(number, tuple(stretches)) for number, stretches in found.items()]
+
+    def _shared(self, flat: bytes) -> tuple[_Places, _Places]:
+        """Where each word begins, and which words begin an n-gram whose hash is one of the texts'."""
+        starts, hashes = _hashes(flat, self.n)
+        at = np.flatnonzero(self._table.take(_rows(hashes)))
+        return starts, at[_among(hashes[at], self._hashes)]
 
     def joined(self, parts: Iterable[Sifted]) -> Sifted:
         """The whole of parts that follow one another, with what their borders cut through."""

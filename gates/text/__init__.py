@@ -12,9 +12,21 @@ import unicodedata
 from collections import Counter
 
 from gates.text.definition import LETTERS, WORD, normalise, numerals
-from gates.text.quick import Case, flat, split, unwrapped
+from gates.text.quick import BORDER, Case, flat, flat_batch, split, unwrapped
 
-__all__ = ["WORDS", "Case", "flat_prose", "letters", "letters_lost", "normalise", "prose_words", "split", "words"]
+__all__ = [
+    "BORDER",
+    "WORDS",
+    "Case",
+    "flat_batch",
+    "flat_prose",
+    "letters",
+    "letters_lost",
+    "normalise",
+    "prose_words",
+    "split",
+    "words",
+]
 
 WORDS = "words@1"
 

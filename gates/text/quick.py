@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import Literal
 
@@ -18,6 +18,9 @@ import numpy.typing as npt
 from gates.text.definition import LETTERS, WORD, normalise
 
 Case = Literal["lower", "keep"]
+
+BORDER = b"\x02"
+"""Between two texts of a batch: no text holds it as a word."""
 
 _BLANK, _APOSTROPHE = ord(" "), ord("'")
 _NEWLINE, _RETURN = ord("\n"), ord("\r")
@@ -45,7 +48,16 @@ def unwrapped(prose: bytes) -> bytes:
 
 def flat(text: bytes, case: Case = "lower") -> bytes:
     """The words of UTF-8 text in order, with at least one blank between two of them."""
-    mapped = text.translate(_ascii(case))
+    return _flat(text, text.translate(_ascii(case)), case)
+
+
+def flat_batch(texts: Iterable[bytes]) -> bytes:
+    """The words of many texts of printed prose, one after another with the one word BORDER between two texts."""
+    joined = unwrapped((b"\n" + BORDER + b"\n").join(text.replace(BORDER, b" ") for text in texts))
+    return _flat(joined, joined.translate(_ascii("lower", BORDER)), "lower")
+
+
+def _flat(text: bytes, mapped: bytes, case: Case) -> bytes:
     plain = np.frombuffer(mapped, dtype=np.uint8) if text.isascii() else _without_others(text, mapped, case)
     quotes = np.flatnonzero(plain == _APOSTROPHE)
     if not quotes.size:
@@ -151,14 +163,16 @@ def _hyphen_ends() -> npt.NDArray[np.bool_]:
 
 
 @cache
-def _ascii(case: Case) -> bytes:
-    """What each byte becomes: letters and apostrophes stay, other ASCII is a blank, bytes of longer characters stay."""
+def _ascii(case: Case, kept: bytes = b"") -> bytes:
+    """What each byte becomes: letters, apostrophes, what is kept and bytes of longer characters stay, others go."""
     table = bytearray([_BLANK] * 128) + bytes(range(128, 256))
     for char in map(chr, range(128)):
         if char.isalpha():
             table[ord(char)] = ord(char.lower() if case == "lower" else char)
         elif normalise(char) == "'":
             table[ord(char)] = _APOSTROPHE
+    for byte in kept:
+        table[byte] = byte
     return bytes(table)
 
 

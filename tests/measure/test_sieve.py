@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gates.measure import sieve
 from gates.measure.ngrams import NgramIndex, Piece
 from gates.measure.sieve import Sieve, Sifted
+from gates.text import BORDER
 from tests.measure.test_ngrams import slow_matches
 
 # Long words alike in the eight bytes that a hash sees, short ones, and one of several bytes.
@@ -63,6 +64,17 @@ def test_a_hash_that_is_always_equal_loses_nothing(documents: list[list[str]], t
     pieces = [Piece(f"{k}", words, start) for k, part in enumerate(left) for start, words in part.stretches]
     whole = [(f"{k}", words) for k, words in enumerate(documents)]
     assert NgramIndex(pieces, n).matches(texts) == slow_matches(whole, texts, [], n)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=5), st.lists(WORDS, max_size=3), st.integers(1, 9))
+def test_a_batch_leaves_what_each_of_its_documents_leaves(
+    documents: list[list[str]], texts: list[list[str]], n: int
+) -> None:
+    own = Sieve(texts, n)
+    counts, found = own.sift_batch(f" {BORDER.decode()} ".join(" ".join(words) for words in documents).encode())
+    alone = [own.sift(" ".join(words).encode()) for words in documents]
+    assert counts == list(map(len, documents))
+    assert found == [(number, part.stretches) for number, part in enumerate(alone) if part.stretches]
 
 
 def test_almost_nothing_else_is_left() -> None:

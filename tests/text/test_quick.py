@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.text import flat_prose, prose_words, split, words
+from gates.text import flat_batch, flat_prose, prose_words, split, words
 from gates.text.definition import WORD, normalise
 
 BROKEN_LINE = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\r?\n[ \t]*(?=[^\W\d_])")
@@ -63,6 +63,12 @@ def test_every_character_in_every_place(first: int) -> None:
 def test_every_ascii_character_beside_every_other() -> None:
     text = "\n.\n".join(f"x{chr(a)}{chr(b)}y'{chr(a)}{chr(b)}" for a in range(128) for b in range(128))
     assert prose_words(text) == slow_prose_words(text)
+
+
+@given(st.lists(TEXTS | st.text("a\x02-\n_'"), max_size=5))
+def test_a_batch_holds_the_words_of_each_text(texts: list[str]) -> None:
+    batch = " ".join(split(flat_batch(text.encode("utf-8", "surrogatepass") for text in texts)))
+    assert [part.split() for part in batch.split("\x02")] == [slow_prose_words(text) for text in texts or [""]]
 
 
 def test_a_long_stretch_without_blanks_is_cut_alike() -> None:
