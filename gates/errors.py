@@ -13,6 +13,7 @@ GatesError
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -41,8 +42,18 @@ class GatesError(Exception):
         self.message = message
         self.next_step = next_step
 
+    def __reduce__(self) -> tuple[Callable[..., GatesError], tuple[object, ...]]:
+        return _restored, (type(self), self.args, vars(self))
+
     def __str__(self) -> str:
         return f"{self.message}\n  next: {self.next_step}" if self.next_step else self.message
+
+
+def _restored(kind: type[GatesError], args: tuple[str, ...], state: dict[str, object]) -> GatesError:
+    """An error as another process raised it, whatever its class asks for when it is made."""
+    error = kind.__new__(kind, *args)
+    vars(error).update(state)
+    return error
 
 
 class UsageError(GatesError):

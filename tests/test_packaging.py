@@ -28,12 +28,14 @@ EXTRAS = (
     "matplotlib",
     "peft",
     "pip",
+    "pyarrow",
     "safetensors",
     "starlette",
     "torch",
     "transformers",
     "uvicorn",
     "xllamacpp",
+    "zstandard",
 )
 
 # `python -c` with the extras blocked: their import fails as it does where they are not installed.

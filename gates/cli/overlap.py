@@ -2,47 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from gates.cli.output import print_json, tell
+from gates.cli.output import print_json, say, tell
 from gates.cli.show import as_json
 from gates.corpora.files import read_prompts, read_texts
+from gates.corpora.streams.extra import missing
 from gates.errors import ExitCode, UsageError
+from gates.flow.overlap import Engine, Here
+from gates.flow.overlap import overlap as measure
 from gates.measure.overlap import Overlap, OverlapRun
-from gates.measure.overlap import overlap as measure
 
 _PATH = click.Path(path_type=Path)
 _SHOWN = 3
 
 
 @click.command()
-@click.option("--source", "sources", type=_PATH, multiple=True, required=True, help="Text that may have been copied.")
+@click.option("--source", "sources", multiple=True, required=True, help="Text that may have been copied: path or URL.")
 @click.option("--texts", type=_PATH, multiple=True, required=True, help="Texts to look at.")
 @click.option("--n", type=click.IntRange(1, 1000), default=8, show_default=True, help="The shortest run, in words.")
 @click.option("--prompts", type=_PATH, help="What each text was asked with: its own words are no copies.")
+@click.option("--engine", help="Where to read the sources: dask://HOST:PORT, a running scheduler (extra cluster).")
 @as_json
-def overlap(sources: tuple[Path, ...], texts: tuple[Path, ...], n: int, prompts: Path | None, json_wanted: bool) -> int:
+def overlap(
+    sources: tuple[str, ...],
+    texts: tuple[Path, ...],
+    n: int,
+    prompts: Path | None,
+    engine: str | None,
+    json_wanted: bool,
+) -> int:
     """Find every run of at least N words that texts share with a source, with positions in words from 0.
 
     A path is a text file (one text), a folder of them, or JSONL with a field `text` and, if wanted, `prompt`. --source
     and --texts may be given several times. --prompts is a text file with one prompt a line, a folder, or JSONL.
+
+    Sources may be of any size: they are streamed. They may be packed (.gz, .xz, .bz2, .zst), Parquet with a column
+    `text`, and URLs that fsspec reads.
+
+    Example: gates overlap --source books --source s3://bucket/train --texts generations.jsonl
     """
-    originals, found = read_texts(sources), read_texts(texts)
+    found = read_texts(texts)
     given = tuple(text.prompt for text in found)
     if prompts is not None:
         if any(prompt is not None for prompt in given):
             raise UsageError("the texts bring their own prompts", next_step="leave --prompts out")
         given = read_prompts(prompts, len(found))
-    result = measure(
-        [(text.name, text.text) for text in originals], [(text.name, text.text) for text in found], given, n
-    )
+    with _engine(engine) as where:
+        result = measure(sources, found, given, n, where)
     if json_wanted:
         print_json(result.as_json())
     else:
         _print(result)
     return ExitCode.PASS
+
+
+@contextmanager
+def _engine(address: str | None) -> Iterator[Engine]:
+    if address is None:
+        yield Here()
+        return
+    try:
+        from gates.flow.cluster.engine import connected  # noqa: PLC0415 - an optional extra
+    except ModuleNotFoundError as error:
+        raise missing(error) from None
+    with connected(address, lambda done, total: say(f"{done} of {total} parts of the sources read")) as engine:
+        yield engine
 
 
 def _print(result: Overlap) -> None:

@@ -29,9 +29,9 @@ def read_texts(paths: Sequence[Path]) -> tuple[NamedText, ...]:
     empty or not UTF-8, and every line that is not as it should be.
     """
     problems: list[Problem] = []
-    found = [text for file in _files(paths, problems) for text in _texts(file, problems)]
+    found = [text for file in text_files(paths, problems) for text in _texts(file, problems)]
     if problems:
-        raise _unusable(problems)
+        raise unusable(problems)
     return tuple(found)
 
 
@@ -45,7 +45,7 @@ def read_prompts(path: Path, count: int) -> tuple[str, ...]:
     if path.is_file() and path.suffix.lower() not in JSON_LINES:
         content = _decoded(path, problems)
         if problems:
-            raise _unusable(problems)
+            raise unusable(problems)
         prompts = content.removesuffix("\n").split("\n")
     else:
         prompts = [text.text if text.prompt is None else text.prompt for text in read_texts([path])]
@@ -57,7 +57,8 @@ def read_prompts(path: Path, count: int) -> tuple[str, ...]:
     return tuple(prompts) if len(prompts) == count else tuple(prompts * count)
 
 
-def _files(paths: Iterable[Path], problems: list[Problem]) -> Iterator[Path]:
+def text_files(paths: Iterable[Path], problems: list[Problem]) -> Iterator[Path]:
+    """The files of files and folders (read through, by name, hidden files passed over); what is missing is added."""
     for path in paths:
         if path.is_file():
             yield path
@@ -85,12 +86,16 @@ def _texts(file: Path, problems: list[Problem]) -> Iterator[NamedText]:
         # Only a newline ends a line: JSON strings may hold other line separators.
         for number, line in enumerate(content.split("\n"), 1):
             if line.strip():
-                yield from _line(file, number, line, problems)
+                found = read_line(file.as_posix(), number, line, problems)
+                if found is not None:
+                    yield found
     else:
         yield NamedText(file.as_posix(), content, None)
 
 
-def _line(file: Path, number: int, line: str, problems: list[Problem]) -> Iterator[NamedText]:
+def read_line(file: str, number: int, line: str, problems: list[Problem]) -> NamedText | None:
+    """The text of a line of JSONL; None where it is not as it should be, which is added to the problems."""
+
     def wrong(place: str, value: str, rule: str, hint: str = "") -> None:
         problems.append(located(file, number, place, value, rule, hint))
 
@@ -99,17 +104,18 @@ def _line(file: Path, number: int, line: str, problems: list[Problem]) -> Iterat
     except (ValueError, RecursionError) as error:
         said = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         wrong("line", shown(line), f"this is no JSON: {said}", "write one JSON object a line")
-        return
+        return None
     if not isinstance(document, dict):
         wrong("line", shown(line), "must be a JSON object", 'write {"text": "..."}')
     elif not isinstance(document.get("text"), str):
         wrong("text", shown(document["text"]) if "text" in document else "", "must be there, and a string")
     elif "request" in document:
-        yield NamedText(f"{file.as_posix()}:{number}", document["text"], _asked(document["request"]))
+        return NamedText(f"{file}:{number}", document["text"], _asked(document["request"]))
     elif not isinstance(document.get("prompt", ""), str):
         wrong("prompt", shown(document["prompt"]), "must be a string")
     else:
-        yield NamedText(f"{file.as_posix()}:{number}", document["text"], document.get("prompt"))
+        return NamedText(f"{file}:{number}", document["text"], document.get("prompt"))
+    return None
 
 
 def _asked(request: object) -> str | None:
@@ -136,7 +142,8 @@ def _decoded(file: Path, problems: list[Problem]) -> str:
     return ""
 
 
-def _unusable(problems: list[Problem]) -> InputError:
+def unusable(problems: list[Problem]) -> InputError:
+    """The error that lists the problems of texts, the first ones where they are many."""
     more = f", the first {MAX_PROBLEMS} of them" if len(problems) > MAX_PROBLEMS else ""
     count = f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"
     return InputError(f"the texts cannot be used: {count}{more}:", tuple(problems[:MAX_PROBLEMS]))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pydantic import Field
 
 from gates.errors import UsageError
 from gates.measure.figures import Source
 from gates.measure.memorisation import TOKENS
-from gates.measure.ngrams import NgramIndex
+from gates.measure.ngrams import NgramIndex, Piece
 from gates.records import Record, signature
 from gates.text import prose_words
 
@@ -40,17 +40,18 @@ class Overlap(Record):
 
 
 def overlap(
-    sources: Sequence[tuple[str, str]], texts: Sequence[tuple[str, str]], prompts: Sequence[str | None], n: int = 8
+    pieces: Iterable[Piece], ngrams: int, texts: Sequence[tuple[str, str]], prompts: Sequence[str | None], n: int = 8
 ) -> Overlap:
-    """Every maximal run of at least `n` words that the texts share with the sources, both (name, text) pairs.
+    """Every maximal run of at least `n` words that the texts, (name, text) pairs, share with the sources.
 
+    `pieces` are all that is left of the sources in the texts' sieve, and `ngrams` how many n-grams the sources had.
     `prompts` are as many as the texts, None where there is none. Raises UsageError for no texts, and for sources that
-    hold no n-gram, in which nothing could be found.
+    held no n-gram, in which nothing could be found.
     """
-    index = NgramIndex(((name, prose_words(text)) for name, text in sources), n)
-    if not texts or not len(index):
+    if not texts or not ngrams:
         what = "there is no text to look at" if not texts else f"the sources hold no run of {n} words"
         raise UsageError(what, next_step="name other files, or a smaller n")
+    index = NgramIndex(pieces, n)
     words = [prose_words(text) for _, text in texts]
     found = index.matches(words, [prose_words(prompt or "") for prompt in prompts])
     subtracted = "subtracted" if any(prompt is not None for prompt in prompts) else "none"

@@ -70,7 +70,7 @@ def _why_forbidden(char: str) -> tuple[str, str]:
     return "control characters are not allowed", "remove it"
 
 
-def located(path: Path, line: int, place: str, value: str, rule: str, suggestion: str = "") -> Problem:
+def located(path: Path | str, line: int, place: str, value: str, rule: str, suggestion: str = "") -> Problem:
     """A problem at a line of a file, counted from 1; line 0 means the file as a whole."""
     where = printable(str(path))
     return Problem(f"{where}:{line}" if line else where, place, value, printable(rule), printable(suggestion))

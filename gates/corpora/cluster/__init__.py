@@ -1,0 +1,1 @@
+"""Sources that need the extra `cluster`: remote files, Zstandard, Parquet."""

@@ -1,0 +1,92 @@
+"""Remote files through fsspec, .zst through zstandard, Parquet through pyarrow; failures as the reader's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+from urllib.parse import urlsplit
+
+import fsspec
+import pyarrow
+import pyarrow.parquet as pq
+import zstandard
+
+from gates.errors import InputError, UsageError
+from gates.spec.source import located, printable
+
+_ROWS = 512
+
+
+def remote_files(url: str) -> Iterator[tuple[str, int | None]]:
+    """The files at a URL, or below it by name, and their sizes. Raises UsageError for a URL that holds a secret."""
+    split = urlsplit(url)
+    if "@" in split.netloc or split.query:
+        # The file's name goes into results, so that a password or signature in it would, too.
+        raise UsageError(
+            f"{printable(split.scheme)}://…: a URL with a password or a query is not read",
+            next_step="give the credentials as the file system's own settings (environment, configuration file)",
+        )
+    with explained(url):
+        system, path = fsspec.core.url_to_fs(url)
+        if system.isdir(path):
+            inside = sorted(name for name in system.find(path) if not _hidden(name, path))
+            yield from ((system.unstrip_protocol(name), system.size(name)) for name in inside)
+        else:
+            yield url, system.size(path)
+
+
+def remote(url: str) -> IO[bytes]:
+    """A remote file, opened for reading; seekable where its server can send ranges."""
+    opened: IO[bytes] = fsspec.open(url, "rb").open()
+    return opened
+
+
+def unpacked(raw: IO[bytes]) -> IO[bytes]:
+    """What a Zstandard stream holds, of one frame or several."""
+    stream: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+    return stream
+
+
+def row_groups(file: str) -> int:
+    """How many row groups a Parquet file has."""
+    with explained(file), _table(file) as table:
+        return int(table.num_row_groups)
+
+
+def texts(file: str, begin: int, end: int) -> Iterator[str | None]:
+    """The column `text` of row groups `begin` to `end` (that one excluded)."""
+    with explained(file), _table(file) as table:
+        if "text" not in table.schema_arrow.names:
+            raise InputError(
+                "the texts cannot be used:",
+                (
+                    located(
+                        file, 0, "columns", printable(", ".join(table.schema_arrow.names)), "must hold one named text"
+                    ),
+                ),
+            )
+        for batch in table.iter_batches(batch_size=_ROWS, row_groups=range(begin, end), columns=["text"]):
+            yield from batch.column(0).to_pylist()
+
+
+@contextmanager
+def explained(file: str) -> Iterator[None]:
+    """Whatever a file system or reader raises, as an InputError that names the file."""
+    try:
+        yield
+    except (OSError, ValueError, ImportError, EOFError, pyarrow.ArrowException, zstandard.ZstdError) as error:
+        said = printable(str(error)) or type(error).__name__
+        raise InputError(
+            "the texts cannot be used:", (located(file, 0, "file", "", f"cannot be read: {said}"),)
+        ) from error
+
+
+@contextmanager
+def _table(file: str) -> Iterator[pq.ParquetFile]:
+    with fsspec.open(file, "rb") as raw, pq.ParquetFile(raw, pre_buffer=False) as table:
+        yield table
+
+
+def _hidden(name: str, folder: str) -> bool:
+    return any(part.startswith(".") for part in name.removeprefix(folder).split("/"))
