@@ -35,7 +35,6 @@ EXTRAS = (
     "transformers",
     "uvicorn",
     "xllamacpp",
-    "zstandard",
 )
 
 # `python -c` with the extras blocked: their import fails as it does where they are not installed.

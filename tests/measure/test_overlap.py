@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from gates.errors import UsageError
+from gates.measure.ngrams import Piece
 from gates.measure.overlap import overlap
+from gates.text import prose_words
 from tests.flow.conftest import gates
 
 SENTENCE = "the old clock upon the stairs struck nine before Margaret Hale came down"
@@ -17,14 +19,14 @@ COPY = "She said: THE old clock upon the stairs\u2014struck nine before Margaret
 
 def test_nothing_to_look_at_and_nothing_to_look_in_are_refused() -> None:
     with pytest.raises(UsageError, match="there is no text to look at"):
-        overlap([("s", SENTENCE)], [], [])
+        overlap([], 6, [], [])
     with pytest.raises(UsageError, match="the sources hold no run of 14 words"):
-        overlap([("s", SENTENCE)], [("t", COPY)], [None], 14)
+        overlap([], 0, [("t", COPY)], [None], 14)
 
 
 def test_a_prompt_takes_out_its_own_ngrams_alone() -> None:
     texts = [("t", SENTENCE), ("u", SENTENCE)]
-    found = overlap([("s", SENTENCE)], texts, ["upon the stairs struck nine", None], 4)
+    found = overlap([Piece("s", prose_words(SENTENCE))], 10, texts, ["upon the stairs struck nine", None], 4)
     assert [(run.text, run.start, run.length) for run in found.runs] == [(0, 0, 6), (0, 5, 8), (1, 0, 13)]
     assert (found.hits, found.hit_rate, found.signature.rsplit("|")[-1]) == (2, 1.0, "prompt:subtracted")
 

@@ -1,16 +1,16 @@
-"""Remote files through fsspec, .zst through zstandard, Parquet through pyarrow; failures as the reader's own."""
+"""Remote files through fsspec, .zst and Parquet through pyarrow; failures as the reader's own."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, cast
 from urllib.parse import urlsplit
 
 import fsspec
 import pyarrow
 import pyarrow.parquet as pq
-import zstandard
 
 from gates.errors import InputError, UsageError
 from gates.spec.source import located, printable
@@ -43,9 +43,9 @@ def remote(url: str) -> IO[bytes]:
 
 
 def unpacked(raw: IO[bytes]) -> IO[bytes]:
-    """What a Zstandard stream holds, of one frame or several."""
-    stream: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-    return stream
+    """What a Zstandard stream holds, of one frame or several; reading one that is cut off raises OSError."""
+    stream = pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, mode="r"), "zstd")
+    return cast("IO[bytes]", io.BufferedReader(stream))
 
 
 def row_groups(file: str) -> int:
@@ -75,7 +75,7 @@ def explained(file: str) -> Iterator[None]:
     """Whatever a file system or reader raises, as an InputError that names the file."""
     try:
         yield
-    except (OSError, ValueError, ImportError, EOFError, pyarrow.ArrowException, zstandard.ZstdError) as error:
+    except (OSError, ValueError, ImportError, EOFError, pyarrow.ArrowException) as error:
         said = printable(str(error)) or type(error).__name__
         raise InputError(
             "the texts cannot be used:", (located(file, 0, "file", "", f"cannot be read: {said}"),)

@@ -25,7 +25,7 @@ _CONTEXT = 3  # bytes before a cut that tell whether a hyphen breaks a word ther
 _HYPHEN_ENDS = b"-\xad\x90"
 _OPENERS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
     ".gz": lambda raw: cast("IO[bytes]", gzip.GzipFile(fileobj=raw)),
-    ".xz": lambda raw: cast("IO[bytes]", lzma.LZMAFile(raw)),
+    ".xz": lambda raw: cast("IO[bytes]", lzma.LZMAFile(raw)),  # noqa: SIM115 - closed with what it reads
     ".bz2": lambda raw: cast("IO[bytes]", bz2.BZ2File(raw)),
 }
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
