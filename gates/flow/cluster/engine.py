@@ -45,7 +45,7 @@ class Cluster:
         results: list[_Result | None] = [None] * len(items)
         numbers = {future.key: number for number, future in enumerate(futures)}
         try:
-            for done, (future, result) in enumerate(as_completed(futures, with_results=True), 1):
+            for done, (future, result) in enumerate(as_completed(futures, loop=self._client.loop, with_results=True), 1):
                 results[numbers[future.key]] = result
                 self._progress(done, len(items))
         except KilledWorker as error:

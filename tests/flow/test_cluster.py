@@ -1,0 +1,140 @@
+"""The same bytes from a cluster as from here, also when a worker is killed over its work; mistakes told as such."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dask
+import numpy as np
+import pytest
+from distributed import LocalCluster
+
+from gates.corpora.files import NamedText
+from gates.errors import GatesError, InputError, UsageError
+from gates.flow import overlap as module
+from gates.flow.cluster.engine import connected
+from gates.flow.overlap import Here, Left, overlap, sift
+from gates.measure.sieve import Sieve
+from tests.flow.conftest import gates
+from tests.small import prose
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with (
+        dask.config.set({"distributed.worker.daemon": False, "distributed.scheduler.allowed-failures": 3}),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as started,
+    ):
+        yield started
+
+
+def address(cluster: LocalCluster) -> str:
+    return "dask://" + cluster.scheduler_address.removeprefix("tcp://")
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("sources")
+    random = np.random.default_rng(3)
+    for number in range(3):
+        words = prose(number, 30_000).split()
+        breaks = random.choice([" ", "\n", " \u2014 "], len(words), p=[0.88, 0.1, 0.02])
+        (folder / f"{number}.txt").write_text("".join(f"{w}{b}" for w, b in zip(words, breaks, strict=True)), "utf-8")
+    lines = [json.dumps({"text": prose(100 + number, 40)}) for number in range(2000)]
+    (folder / "lines.jsonl").write_text("\n".join(lines), "utf-8")
+    return [str(folder)]
+
+
+@pytest.fixture(scope="module")
+def texts(sources: list[str]) -> list[NamedText]:
+    folder = Path(sources[0])
+    copies = [" ".join((folder / f"{n % 3}.txt").read_text("utf-8").split()[97 * n : 97 * n + 60]) for n in range(40)]
+    return [NamedText(f"t{number}", copy, None) for number, copy in enumerate(copies)]
+
+
+@pytest.mark.parametrize("part_bytes", [3_000, 50_000, None])
+def test_a_cluster_gives_the_bytes_of_one_process(
+    cluster: LocalCluster, sources: list[str], texts: list[NamedText], part_bytes: int | None
+) -> None:
+    told: list[tuple[int, int]] = []
+    with connected(address(cluster), lambda done, total: told.append((done, total))) as engine:
+        engine.part_bytes = part_bytes
+        far = overlap(sources, texts, [None] * len(texts), 8, engine)
+    near = overlap(sources, texts, [None] * len(texts), 8, Here())
+    assert far.canonical() == near.canonical()
+    assert near.hits == 40
+    assert [done for done, _ in told] == list(range(1, told[0][1] + 1))
+
+
+def slow_sift(sieve: Sieve, part: object) -> Left:
+    time.sleep(0.2)
+    return sift(sieve, part)  # type: ignore[arg-type]
+
+
+def test_a_worker_killed_over_its_work_changes_nothing(
+    cluster: LocalCluster, sources: list[str], texts: list[NamedText], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near = overlap(sources, texts, [None] * len(texts), 8, Here())
+    monkeypatch.setattr(module, "sift", slow_sift)
+    killed: list[int] = []
+
+    def kill(done: int, total: int) -> None:
+        if done == 3 and not killed:
+            pids = cluster_pids(cluster)
+            killed.append(pids[0])
+            os.kill(pids[0], signal.SIGKILL)
+
+    with connected(address(cluster), kill) as engine:
+        engine.part_bytes = 50_000
+        far = overlap(sources, texts, [None] * len(texts), 8, engine)
+    assert len(killed) == 1
+    assert far.canonical() == near.canonical()
+
+
+def cluster_pids(cluster: LocalCluster) -> list[int]:
+    return [worker.process.pid for worker in cluster.workers.values() if worker.process is not None]
+
+
+def die(_: object, __: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_work_that_kills_every_worker_ends_with_a_sentence(cluster: LocalCluster) -> None:
+    with (
+        connected(address(cluster), lambda *_: None) as engine,
+        pytest.raises(GatesError, match="workers of the cluster died again and again"),
+    ):
+        list(engine.run(dict, die, [1]))
+
+
+def test_a_mistake_in_a_source_comes_back_whole(cluster: LocalCluster, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": 1}\n', "utf-8")
+    with connected(address(cluster), lambda *_: None) as engine, pytest.raises(InputError) as raised:
+        overlap([str(tmp_path)], [NamedText("t", "some words", None)], [None], 2, engine)
+    assert [problem.rule for problem in raised.value.problems] == ["must be there, and a string"]
+
+
+def test_the_command_on_a_cluster(cluster: LocalCluster, tmp_path: Path) -> None:
+    (tmp_path / "s.txt").write_text("one two three four five six", "utf-8")
+    (tmp_path / "t.txt").write_text("two three four five", "utf-8")
+    command = ("overlap", "--source", str(tmp_path / "s.txt"), "--texts", str(tmp_path / "t.txt"), "--n", "3", "--json")
+    far, near = gates(*command, "--engine", address(cluster)), gates(*command)
+    assert (far.returncode, far.stdout) == (0, near.stdout)
+    assert far.stderr == "1 of 1 parts of the sources read\n"
+
+
+def test_engines_that_are_none_are_named() -> None:
+    with pytest.raises(UsageError, match="--engine spark://x: no such engine"), connected("spark://x", print):
+        pass
+    with (
+        pytest.raises(UsageError, match=r"no dask scheduler answers at 127\.0\.0\.1:9"),
+        connected("dask://127.0.0.1:9", print),
+    ):
+        pass
