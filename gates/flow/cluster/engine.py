@@ -19,8 +19,6 @@ from gates.spec.source import printable
 PART_BYTES = 256 << 20
 """A part takes a core some seconds: long beside what a task costs, short beside what is lost with a worker."""
 
-_CONNECT_S = 20
-
 _Shared = TypeVar("_Shared")
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -45,7 +43,9 @@ class Cluster:
         results: list[_Result | None] = [None] * len(items)
         numbers = {future.key: number for number, future in enumerate(futures)}
         try:
-            for done, (future, result) in enumerate(as_completed(futures, loop=self._client.loop, with_results=True), 1):
+            for done, (future, result) in enumerate(
+                as_completed(futures, loop=self._client.loop, with_results=True), 1
+            ):
                 results[numbers[future.key]] = result
                 self._progress(done, len(items))
         except KilledWorker as error:
@@ -57,19 +57,29 @@ class Cluster:
 
 
 @contextmanager
-def connected(address: str, progress: Callable[[int, int], None]) -> Iterator[Cluster]:
-    """A scheduler at dask://HOST:PORT. Raises UsageError where none answers or a worker has another gates."""
+def connected(address: str, progress: Callable[[int, int], None], *, timeout_s: float = 30) -> Iterator[Cluster]:
+    """The workers of the scheduler at dask://HOST:PORT.
+
+    Raises UsageError where no scheduler or worker answers in time, or where a worker has another version of gates.
+    """
     scheme, _, place = address.partition("://")
     if scheme != "dask" or not place:
         raise UsageError(f"--engine {printable(address)}: no such engine", next_step="give dask://HOST:PORT")
     try:
-        client = Client(f"tcp://{place}", timeout=_CONNECT_S, set_as_default=False)
+        client = Client(f"tcp://{place}", timeout=timeout_s, set_as_default=False)
     except (OSError, ValueError) as error:
         raise UsageError(
             f"no dask scheduler answers at {printable(place)}: {printable(str(error))}",
             next_step="start one: dask scheduler",
         ) from error
     with client:
+        try:
+            client.wait_for_workers(1, timeout=timeout_s)
+        except TimeoutError:
+            raise UsageError(
+                f"the cluster at {printable(place)} has no worker",
+                next_step=f"start some: dask worker {printable(place)}",
+            ) from None
         _refuse_others(client)
         yield Cluster(client, progress)
 
@@ -81,8 +91,6 @@ def version() -> str:
 
 def _refuse_others(client: Client) -> None:
     found = client.run(version, on_error="return")
-    if not found:
-        raise UsageError("the cluster has no worker", next_step="start some: dask worker HOST:PORT")
     wrong = sorted(f"{worker}: {answer}" for worker, answer in found.items() if answer != __version__)
     if wrong:
         raise UsageError(
