@@ -14,7 +14,7 @@ import fsspec
 import pyarrow
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gates.corpora.streams import read
@@ -45,6 +45,7 @@ def parted(path: Path, data: bytes, part_bytes: int | None) -> list[list[bytes]]
     return [list(text_of(part)) for part in plan([str(path)], part_bytes)]
 
 
+@example(text=" ab", part_bytes=1, chunk=1)
 @given(text=PROSE.filter(bool), part_bytes=st.integers(1, 40) | st.none(), chunk=st.integers(1, 7))
 def test_parts_hold_all_of_a_text_and_cut_no_word(
     tmp_path_factory: pytest.TempPathFactory, text: str, part_bytes: int | None, chunk: int

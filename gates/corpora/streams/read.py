@@ -45,7 +45,9 @@ def text_of(part: Part) -> Iterator[bytes]:
     """
     with _opened(part, _CONTEXT) as stream:
         buffer, place = _first(part, stream)
-        while part.end is None or place < part.end:
+        if part.end is not None and place >= part.end:
+            return
+        while True:
             chunk = stream.read(max(_CHUNK, len(buffer)))
             buffer += chunk
             stop = _cut(buffer, part.end - place) if part.end is not None and place + len(buffer) >= part.end else -1
