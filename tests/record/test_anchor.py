@@ -1,0 +1,53 @@
+"""A chain that was rebuilt as a whole: the record itself cannot show it, an anchor outside of it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gates.record.anchor import committed_breaks
+from gates.record.ledger import Ledger, Stamp
+from tests.record.test_merging import commit, git
+
+
+def rebuilt(home: Path, *, by: str, drop: int = 0) -> Ledger:
+    """The ledger written anew by a forger: every hash in it holds."""
+    ledger = Ledger(home / "prereg")
+    entries = ledger.entries()
+    ledger.path.unlink()
+    ledger.head_path.unlink()
+    for stored in entries[: len(entries) - drop]:
+        ledger.append(stored.entry.kind, stored.entry.gate, dict(stored.entry.body), Stamp(stored.entry.at, by))
+    return ledger
+
+
+def found(home: Path, ledger: Ledger) -> tuple[str, list[str]]:
+    return committed_breaks(home, ledger.path, [stored.sha256 for stored in ledger.entries()])
+
+
+def test_a_rebuilt_chain_is_found_with_an_anchor_and_not_without(tmp_path: Path) -> None:
+    for number in range(3):
+        Ledger(tmp_path / "prereg").append("run", "demo", {"run": number}, Stamp("2026-01-01", "ann"))
+    honest = Ledger(tmp_path / "prereg").entries()
+    forged = rebuilt(tmp_path, by="mallory")
+    assert len(forged.entries()) == 3
+    assert forged.heads() != (honest[-1].sha256,)
+    anchor, breaks = found(tmp_path, forged)
+    assert breaks == []
+    assert "it cannot catch somebody who rebuilt ledger and head together" in anchor
+
+    rebuilt(tmp_path, by="ann")
+    git(tmp_path, "init", "-q")
+    commit(tmp_path, "honest")
+    anchor, breaks = found(tmp_path, rebuilt(tmp_path, by="mallory"))
+    assert "they cannot catch a rewritten git history" in anchor
+    assert [sentence.split()[2] for sentence in breaks] == [stored.sha256 for stored in honest]
+
+
+def test_a_tail_cut_with_its_head_is_found_with_an_anchor(tmp_path: Path) -> None:
+    for number in range(3):
+        Ledger(tmp_path / "prereg").append("run", "demo", {"run": number}, Stamp("2026-01-01", "ann"))
+    last = Ledger(tmp_path / "prereg").entries()[-1].sha256
+    git(tmp_path, "init", "-q")
+    commit(tmp_path, "honest")
+    (sentence,) = found(tmp_path, rebuilt(tmp_path, by="ann", drop=1))[1]
+    assert sentence.endswith(f"record {last} is in the last commit and no longer in the ledger")
