@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from gates import flow
 from gates.cli.output import print_json, say, tell
-from gates.cli.show import as_json, console, progress
+from gates.cli.show import as_json, console, progress, signing_key
 from gates.errors import UsageError
 from gates.flow.finished import read_run
 from gates.flow.rechecking import Asked, Rechecked
@@ -30,6 +30,7 @@ from gates.spec.schema import Seat
 @click.option("--alone", is_flag=True, help="The seat serves the voice without the base: merged or quantised.")
 @click.option("--seeds", default=SEEDS, show_default=True, type=click.IntRange(2, 1000), help="How many to repeat.")
 @click.option("--by", help="Who rechecks; your user name by default.")
+@signing_key
 @as_json
 def recheck(run: Path, arm: str | None, url: str | None, json_wanted: bool, **options: Any) -> int:
     """Generate a small sample of the finished RUN again and hold it against the run itself.
@@ -55,7 +56,7 @@ def recheck(run: Path, arm: str | None, url: str | None, json_wanted: bool, **op
         seeds=options["seeds"],
     )
     with progress() as watch:
-        found = recheck_run(run, asked, flow.this_world(say, watch, options["by"]))
+        found = recheck_run(run, asked, flow.this_world(say, watch, options["by"], options["key"]))
     if json_wanted:
         print_json({**found.recheck.as_json(), "plan": found.plan.as_json(), "report": str(found.report)})
     else:

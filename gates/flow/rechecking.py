@@ -184,7 +184,7 @@ async def _plan(work: _Work, client: SeatClient) -> tuple[RecheckPlan, RunStore]
         at=stamp.at,
         by=stamp.by,
     )
-    return plan, enter_plan(work.ledger, work.run.store, plan)
+    return plan, enter_plan(work.ledger, work.run.store, plan, stamp.key)
 
 
 def _asks_the_same(work: _Work, plan: RecheckPlan, identity: SeatIdentity, canary: CanaryReport) -> bool:

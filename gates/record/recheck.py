@@ -88,12 +88,12 @@ def rechecks(ledger: Ledger, gate: str, run: int) -> list[tuple[Stored, Stored |
     return [(s, ends.get(said(s, "recheck", int))) for s in mine if s.entry.kind == "recheck"]
 
 
-def enter_plan(ledger: Ledger, run: RunStore, plan: RecheckPlan) -> RunStore:
+def enter_plan(ledger: Ledger, run: RunStore, plan: RecheckPlan, key: Path | None = None) -> RunStore:
     """Enter a new recheck in the ledger and write its plan; returns its folder."""
     number = len(rechecks(ledger, run.gate, run.number)) + 1
     store = sample_store(run, number)
     body: dict[str, JsonValue] = {"run": run.number, "recheck": number, "plan_sha256": plan.digest(), "arm": plan.arm}
-    ledger.append("recheck", run.gate, body, Stamp(plan.at, plan.by))
+    ledger.append("recheck", run.gate, body, Stamp(plan.at, plan.by, key))
     write_once(store.folder / "plan.json", canonical(plan.as_json()))
     return store
 

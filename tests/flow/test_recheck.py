@@ -16,6 +16,7 @@ from gates.record.recheck import RecheckPlan
 from gates.records import sha256
 from tests.flow.conftest import Ended, gates
 from tests.flow.test_trust import Seat
+from tests.record.test_signing import make_key
 from tests.seat.faulty import Request, Wire, answer, card, error
 from tests.small import prose, small_workspace
 
@@ -118,6 +119,17 @@ def test_the_same_voice_passes_and_is_derived_again(run: Path, seat: Voice) -> N
     assert axes["same_voice"]["value"] == 0
     assert ledger(run)[-2:] == ["recheck", "rechecked"]
     assert gates("verify", run.parents[2]).returncode == 0
+
+
+def test_every_record_of_a_recheck_is_signed_where_a_key_is_named(
+    run: Path, seat: Voice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATES_SIGNING_KEY", str(make_key(tmp_path)))
+    before = len(Ledger(run.parents[2] / "prereg").entries())
+    gates("recheck", run)
+    records = Ledger(run.parents[2] / "prereg").entries()[before:]
+    assert [record.entry.kind for record in records] == ["recheck", "rechecked"]
+    assert all("signing_key" in record.entry.body for record in records)
 
 
 def test_another_voice_fails_by_the_floor_of_the_run(run: Path, seat: Voice) -> None:
