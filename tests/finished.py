@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from gates import flow
 from gates.flow.binding import bind
+from gates.flow.concluding import conclude
+from gates.flow.earlier import Asked
 from gates.flow.inputs import Inputs, load_inputs
-from gates.flow.measuring import measure
 from gates.flow.planning import operating_of
 from gates.flow.world import World
-from gates.judge.verdict import judge
 from gates.record.ledger import Ledger, Stamp
 from gates.record.seal import Seal, SealOnDisk, write_seal
 from gates.record.store import RunStore, Session, open_run
 from gates.records import Generation, Usage
-from gates.report.markdown import markdown
 from gates.seat.requests import request_body
 from tests.small import prose, small_workspace
 
@@ -76,7 +75,7 @@ def sealed_gate(inputs: Inputs) -> SealOnDisk:
             binding=bind(inputs, SEAT, {}),
             context={},
             order_seed=1,
-            operating=operating_of(gate, len(inputs.beats)).as_json(),
+            operating=operating_of(Asked(gate, inputs.beats, inputs.workspace)).as_json(),
             sealed_at=AT,
             sealed_by="tester",
             previous=Ledger(inputs.prereg).heads(),
@@ -118,12 +117,8 @@ def end_run(inputs: Inputs, sealed: SealOnDisk, say: Words) -> Path:
                     )
                 )
     _session(store, ledger, sealed, "end")
-    measurements = measure(inputs, sealed.sha256, store.generations(sealed.sha256), store.generations_sha256())
-    verdict = store.write("verdict.json", judge(gate, measurements))
-    measurements = store.write("measurements.json", measurements)
-    report = markdown(sealed, store.number, measurements, verdict, deviations=store.deviations())
-    store.write_report(report)
-    ledger.append("verdict", gate.name, flow._outcome(store, verdict, report), stamp)
+    world = World(cache=inputs.cache, by="tester", environ={}, now=lambda: datetime.fromisoformat(AT))
+    conclude(inputs, sealed, store, world)
     return store.folder
 
 

@@ -26,8 +26,12 @@ INTERNAL = 70
     commands_at={
         "check": "gates.cli.gate:check",
         "power": "gates.cli.power:power",
-        "seal": "gates.cli.gate:seal",
+        "seal": "gates.cli.sealed:seal",
+        "amend": "gates.cli.sealed:amend",
+        "show": "gates.cli.sealed:show",
         "run": "gates.cli.gate:run",
+        "import": "gates.cli.importing:import_",
+        "rescore": "gates.cli.rescore:rescore",
         "compare": "gates.cli.compare:compare",
         "recheck": "gates.cli.recheck:recheck",
         "judge": "gates.cli.judge:judge",

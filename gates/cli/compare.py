@@ -31,10 +31,13 @@ def compare(run: Path, a: str, b: str, json_wanted: bool) -> int:
     """
     read = read_run(run)
     found = compare_arms(read.seal.gate, read.measurements, read.verdict, a, b)
+    standing = read.verdict.standing.as_json() if read.verdict.standing else None
     if json_wanted:
-        print_json(found.as_json())
+        print_json({**found.as_json(), "standing": standing})
     else:
         _print(found)
+        if standing is not None and standing["name"] == "imported":
+            tell(f"note: {read.verdict.standing}")
     return ExitCode.PASS if found.comparable else ExitCode.INVALID
 
 

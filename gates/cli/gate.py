@@ -1,4 +1,4 @@
-"""`gates check`, `seal`, `run`, `schema`: the life of one gate."""
+"""`gates check`, `run`, `schema`: the life of one gate; its seals are in `gates.cli.sealed`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import click
 
 from gates import flow
 from gates.cli.output import print_json, say, tell
-from gates.cli.power import print_noise, print_splits
-from gates.cli.show import as_json, console, earlier_run, gate_file, interactive, progress, signing_key
+from gates.cli.show import as_json, console, earlier_run, gate_file, progress, signing_key
 from gates.corpora.manifest import Manifest
 from gates.errors import ExitCode, UsageError
 from gates.judge.verdict import Verdict
@@ -23,9 +22,9 @@ from gates.record.seal import Seal
 from gates.record.signoff import SignOff
 from gates.record.votes import Vote
 from gates.records import Generation
+from gates.report.operating import operating_sentences
 from gates.report.terminal import verdict_table
 from gates.spec.load import json_schema, load_gate
-from gates.spec.operating import OperatingCharacteristics, own_rules
 
 
 @click.command()
@@ -38,35 +37,8 @@ def check(gate: Path, earlier: Path | None, json_wanted: bool) -> int:
     if json_wanted:
         print_json(found.as_json())
     else:
-        _print_check(found)
+        print_check(found)
     return ExitCode.USAGE if found.missing else ExitCode.PASS
-
-
-@click.command()
-@gate_file
-@click.option("--yes", is_flag=True, help="Seal without asking.")
-@click.option("--by", help="Who seals; your user name by default.")
-@signing_key
-@earlier_run
-@as_json
-def seal(gate: Path, yes: bool, by: str | None, key: Path | None, earlier: Path | None, json_wanted: bool) -> int:
-    """Pre-register GATE: check it, bind everything it rests on, and enter it in the ledger before any generation."""
-    world = flow.this_world(say, by=by, key=key)
-    found = flow.check(gate, world, earlier)
-    if found.missing:
-        raise UsageError("\n".join([f"{gate}: the gate cannot be sealed yet:", *found.missing]))
-    if not json_wanted:
-        _print_check(found)
-    if not yes:
-        if not interactive():
-            raise UsageError("sealing asks for confirmation, and there is no terminal to ask", next_step="add --yes")
-        click.confirm("Seal this gate?", abort=True, err=True)
-    sealed = flow.seal(gate, world, earlier)
-    if json_wanted:
-        print_json({"seal": sealed.sha256, "file": str(sealed.path), "gate_sha256": sealed.seal.binding.gate})
-    else:
-        tell(f"sealed {sealed.seal.gate.name}: {sealed.sha256}\n  {sealed.path}")
-    return ExitCode.PASS
 
 
 @click.command()
@@ -122,10 +94,13 @@ def schema(document: str, json_wanted: bool) -> int:  # noqa: ARG001 - a schema 
 def print_finished(finished: flow.Finished) -> None:
     """The verdict's table, where the record lies, and how many attempts there were."""
     console().print(verdict_table(finished.sealed.seal.gate.question, finished.verdict))
+    for sentence in finished.rescores:
+        tell(sentence)
     tell(f"attempts of this gate: {finished.attempts}; record: {finished.folder}/report.md")
 
 
-def _print_check(found: flow.Checked) -> None:
+def print_check(found: flow.Checked) -> None:
+    """What a check found, for people."""
     for sentence in found.missing:
         tell(f"missing: {sentence}")
     for sentence in found.warnings:
@@ -133,25 +108,7 @@ def _print_check(found: flow.Checked) -> None:
     for role, lost in found.letters_lost.items():
         tell(f"{role}: {len(lost)} texts, the tokeniser loses at most {max(lost.values(), default=0):.2%} of letters")
     if found.operating is not None:
-        _print_operating(found.operating)
+        for sentence in operating_sentences(found.operating):
+            tell(sentence)
     state = f"{len(found.missing)} missing" if found.missing else f"complete, {found.requests} generations"
     tell(f"gate {found.gate} ({found.sha256[:12]}): {state}; the seat was not contacted")
-
-
-def _print_operating(operating: OperatingCharacteristics) -> None:
-    voice = operating.voice
-    tell(
-        f"voice at {voice.k} seeds: a candidate without any move passes in {voice.false_pass:.2%} of cases; "
-        f"a move of {voice.shift_80:.1f} seed sd is caught with probability 0.8"
-    )
-    print_splits(operating)
-    print_noise(operating)
-    if (rate := operating.memorisation) is not None:
-        most = "no count of hits can pass" if rate.most_hits is None else f"up to {rate.most_hits} hits pass"
-        tell(f"memorisation: 0 hits of {rate.n} leave an upper limit of {rate.upper_at_zero:.3f}; {most}")
-    for name, row in own_rules(operating).items():
-        rates = ", ".join(f"{at.passes:.0%} at a rate of {at.rate:g}" for at in row.passes)
-        tell(f"{name}: a candidate that copies no more than chance passes in {rates}")
-    for axis, powers in operating.damage.items():
-        rates = ", ".join(f"{power.passes:.0%} at a base rate of {power.rate:g}" for power in powers)
-        tell(f"{axis}: an unchanged candidate passes in {rates}")

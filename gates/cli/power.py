@@ -13,6 +13,7 @@ from gates.cli.show import as_json, console, earlier_run, gate_file
 from gates.corpora.cache import cache_dir
 from gates.errors import ExitCode
 from gates.flow.planning import power as power_of
+from gates.report.operating import noise_sentence, split_sentences
 from gates.spec.operating import OperatingCharacteristics
 from gates.spec.power import RatePower
 
@@ -38,8 +39,8 @@ def power(gate: Path, earlier: Path | None, json_wanted: bool) -> int:
         "the smallest move, in units of the seeds' sd, that passes with probability 0.8; what memorisation can prove"
     )
     console().print(_by_seeds(found))
-    print_splits(found)
-    print_noise(found)
+    for sentence in (*split_sentences(found), noise_sentence(found)):
+        tell(sentence)
     if found.unchanged:
         tell("P(pass | no change): how often a rule passes a candidate that does no harm, by number of seeds")
         console().print(_unchanged(found))
@@ -50,29 +51,6 @@ def power(gate: Path, earlier: Path | None, json_wanted: bool) -> int:
         tell(f"note: {warning}")
     tell(found.signature)
     return ExitCode.PASS
-
-
-def print_splits(found: OperatingCharacteristics) -> None:
-    """What random splits of an earlier run's base seeds say, and of which run; or why there are none."""
-    tell(found.splits)
-    if (real := found.earlier) is None:
-        return
-    pooled = f"{real.earlier.seeds} seeds of {', '.join(real.earlier.arms)}"
-    for row in real.voice:
-        own = " (this gate)" if row.k == found.voice.k else ""
-        passes = f"{row.false_pass:.2%} ± {row.false_pass_error:.2%}"
-        tell(
-            f"  voice at {row.k} seeds{own}: {passes} of the splits of {pooled} pass; "
-            f"a move of {row.shift_80:.3f} delta_cb is caught with probability 0.8"
-        )
-    for axis, margin in real.margins.items():
-        tell(f"  {axis} at {found.voice.k} seeds: {margin.passes:.0%} ± {margin.passes_error:.0%} pass the margin")
-
-
-def print_noise(found: OperatingCharacteristics) -> None:
-    """The rule's true level when candidate and base vary unequally."""
-    rates = ", ".join(f"{row.false_pass:.2%} at {row.sd_ratio:g}" for row in found.unequal_noise)
-    tell(f"voice, false passes where the candidate's sd is not the base's but times: {rates}")
 
 
 def _by_seeds(found: OperatingCharacteristics) -> Table:

@@ -13,7 +13,7 @@ from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
-from gates.record.seal import Seal, SealOnDisk, differences, read_seal
+from gates.record.seal import SEALING, Seal, SealOnDisk, differences, read_seal
 from gates.record.store import RunStore, finished_files, runs
 
 
@@ -59,7 +59,7 @@ def read_run(folder: Path) -> FinishedRun:
     files = finished_files(store, ended)
     seal = said(started, "seal", str)
     file = next(
-        said(s, "file", str) for s in ledger.entries() if s.entry.kind == "seal" and said(s, "seal", str) == seal
+        said(s, "file", str) for s in ledger.entries() if s.entry.kind in SEALING and said(s, "seal", str) == seal
     )
     return FinishedRun(
         workspace=workspace,

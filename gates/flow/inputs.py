@@ -18,7 +18,7 @@ from gates.measure.damage import AXES, Axis
 from gates.measure.delta import Frame, make_frame
 from gates.spec.load import load_gate
 from gates.spec.prompts import Rendered, Shown, all_shown, read_beats, render
-from gates.spec.schema import Candidate, Control, Gate
+from gates.spec.schema import NOT_DECLARED, Candidate, Control, Gate
 from gates.spec.workspace import adapter_path, find_workspace, resolve_inside
 from gates.text import letters_lost, prose_words, words
 
@@ -228,6 +228,10 @@ def _note_first_words(inputs: Inputs, findings: Findings) -> None:
 
 def _note_size(inputs: Inputs, findings: Findings) -> None:
     gate = inputs.gate
+    if gate.declarations.data_seen == NOT_DECLARED:
+        findings.warnings.append(
+            "declarations.data_seen is not declared: say what texts by these arms had been seen, and by whom, or none"
+        )
     # English prose runs at about 0.75 words a token; a base that stops early writes fewer.
     most = 0.75 * len(inputs.beats) * gate.sampling.max_tokens
     if gate.voice.words_per_seed > 0.7 * most:

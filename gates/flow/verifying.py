@@ -20,8 +20,10 @@ from gates.flow.blind import check_votes
 from gates.flow.finished import read_run, sealed_inputs, sealed_with
 from gates.flow.floors import rules_of
 from gates.flow.generating import check_recorded
+from gates.flow.importing import check_received
 from gates.flow.measuring import measure
 from gates.flow.rechecking import rederive
+from gates.flow.rescoring import derive_again
 from gates.flow.review import open_reading
 from gates.flow.signoff import check_signoffs
 from gates.judge.floors import FloorRule
@@ -31,7 +33,9 @@ from gates.record.anchor import committed_breaks
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
 from gates.record.recheck import rechecks
-from gates.record.seal import SealOnDisk, read_seal, unchecked
+from gates.record.rescore import rescore_folder, rescores
+from gates.record.seal import SEALING, SealOnDisk, read_seal, unchecked
+from gates.record.standing import History, in_context
 from gates.record.store import RunStore, finished_files, runs
 from gates.record.vouching import vouch
 from gates.records import Record, canonical
@@ -88,9 +92,9 @@ def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verifie
         entries = ledger.entries()
     except GatesError as error:
         notes.breaks.append(error.message)
-    seals = [stored for stored in entries if stored.entry.kind == "seal"]
+    seals = [stored for stored in entries if stored.entry.kind in SEALING]
     for stored in seals:
-        notes.guard(partial(_check_seal, prereg, stored))
+        notes.guard(partial(_check_seal, History(prereg, entries), stored))
     finished = [run for gate in dict.fromkeys(s.entry.gate for s in entries) for run in runs(ledger, gate)]
     for started, ended in finished:
         if ended is not None and ended.entry.kind == "spoiled":
@@ -103,6 +107,8 @@ def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verifie
             notes.breaks.append(f"run {said(started, 'run', int)} of {started.entry.gate} names no seal of this ledger")
             continue
         notes.guard(partial(_check_run, (workspace, cache, reports), sealed, ended, notes))
+        for entered in rescores(ledger, started.entry.gate, said(started, "run", int)):
+            notes.guard(partial(_check_rescore, (cache, reports), entered))
         for begun, done in rechecks(ledger, started.entry.gate, said(started, "run", int)):
             notes.guard(partial(_check_recheck, (cache, reports), begun, done, notes))
     vouched = vouch(prereg, entries, allowed)
@@ -123,13 +129,25 @@ def _seal(prereg: Path, stored: Stored) -> SealOnDisk:
     return read_seal(prereg, said(stored, "seal", str), said(stored, "file", str))
 
 
-def _check_seal(prereg: Path, stored: Stored) -> None:
-    sealed = _seal(prereg, stored)
+def _check_seal(history: History, stored: Stored) -> None:
+    sealed = _seal(history.prereg, stored)
     gate = sealed.seal.gate
     if not gate.digest() == sealed.seal.binding.gate == said(stored, "gate_sha256", str):
         raise TamperedError(f"{sealed.path}: the gate in it is not the gate that it and the ledger name by hash")
     if gate.name != stored.entry.gate:
         raise TamperedError(f"{sealed.path}: it seals {gate.name}, the ledger says {stored.entry.gate}")
+    known = history.as_of(stored.entry.previous)
+    before = [said(s, "seal", str) for s in known.records if s.entry.kind == "seal" and s.entry.gate == gate.name]
+    if (stored.entry.kind == "import") != (sealed.seal.imported is not None):
+        raise TamperedError(
+            f"{sealed.path}: a seal for imported texts, or the ledger's word for it, is not what it was"
+        )
+    before = [] if stored.entry.kind == "import" else before
+    told, found = (sealed.seal.amends, sealed.seal.runs_before), (([None, *before])[-1], len(known.runs(gate.name)))
+    if told != found:
+        raise TamperedError(
+            f"{sealed.path}: it amends {told[0]} after {told[1]} runs; by the ledger {found[0]} after {found[1]}"
+        )
 
 
 def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, notes: _Notes) -> None:
@@ -151,6 +169,11 @@ def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, not
         notes.not_derived.append(f"{store.folder / 'verdict.json'}: {rules}")
     else:
         again = judge(sealed.seal.gate, measurements, rules)
+        if verdict.standing is None:
+            notes.not_derived.append(f"{store.folder / 'verdict.json'}: an earlier gates wrote it without a standing")
+        else:
+            history = History(workspace / "prereg", Ledger(workspace / "prereg").entries())
+            again = in_context(again, history, store.gate, store.number)
         _same(store.folder / "verdict.json", verdict.as_json(), again.as_json())
     report = store.folder / "report.md"
     # The number that the report was written with: a merge of two branches may have moved the run since.
@@ -163,7 +186,7 @@ def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, not
     if isinstance(inputs, str):
         notes.not_derived.append(f"{store.folder / 'measurements.json'}: {inputs}")
         return
-    check_recorded(inputs, sealed, store)
+    (check_recorded if sealed.seal.imported is None else check_received)(inputs, sealed, store)
     derived = measure(inputs, sealed.sha256, store.generations(sealed.sha256), store.generations_sha256())
     _same(store.folder / "measurements.json", measurements.as_json(), derived.as_json())
 
@@ -174,6 +197,19 @@ def _rules(sealed: SealOnDisk) -> Mapping[str, FloorRule] | str:
         return rules_of(sealed.seal.gate)
     except UsageError as error:
         return f"not derived again: {error.message.replace(chr(10), ' ')}{sealed_with(sealed)}"
+
+
+def _check_rescore(places: tuple[Path, Path], entered: Stored) -> None:
+    """Derive one re-score again, as of the ledger then: standing, rules held, measurements, verdict, report."""
+    cache, reports = places
+    run = RunStore(reports, entered.entry.gate, said(entered, "run", int))
+    recorded, derived = derive_again(read_run(run.folder), cache, entered)
+    folder = rescore_folder(run, said(entered, "rescore", int))
+    for name in ("measurements", "rescore", "verdict"):
+        stored, again = recorded.as_json()[name], derived.as_json()[name]
+        _same(folder / f"{name}.json", stored, again)
+    if recorded.rescore == derived.rescore and recorded.report != derived.report:
+        raise TamperedError(f"{folder / 'report.md'}: not the report of this re-score")
 
 
 def _check_recheck(places: tuple[Path, Path], begun: Stored, done: Stored | None, notes: _Notes) -> None:

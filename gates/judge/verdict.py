@@ -17,6 +17,7 @@ from gates.judge.axes import AxisVerdict, axis_rng, invalid, validity, voice
 from gates.judge.damage import damage
 from gates.judge.floors import RULES, BrokenFloorError, Floor, FloorRule, rule_of
 from gates.judge.memorisation import extraction, memorisation
+from gates.judge.standing import Attempts, Standing
 from gates.measure.figures import (
     ArmMeasurements,
     DamageFigures,
@@ -51,7 +52,7 @@ class Verdict(Record):
     """What the gate says of a run. `outcome` and `exit_code` are those of the worst candidate.
 
     `undecided` names each axis that could not be decided and what would decide it; `warnings` concern the whole run,
-    an axis keeps its own.
+    an axis keeps its own. `standing` and `attempts` come from the ledger (`gates.record.standing`), not from judging.
     """
 
     schema_: Literal["gates.verdict/1"] = Field(default="gates.verdict/1", alias="schema")
@@ -63,6 +64,8 @@ class Verdict(Record):
     controls: dict[str, ControlFigures]
     undecided: tuple[str, ...]
     warnings: tuple[str, ...]
+    standing: Standing | None = None
+    attempts: Attempts | None = None
 
 
 def judge(gate: Gate, measurements: Measurements, rules: Mapping[str, FloorRule] = RULES) -> Verdict:

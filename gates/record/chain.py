@@ -21,7 +21,19 @@ from gates.records import Record, Sha256, canonical, sha256
 from gates.spec.schema import Name
 
 Kind = Literal[
-    "seal", "run", "session", "spoiled", "verdict", "merge", "recheck", "rechecked", "review", "signoff", "votes"
+    "seal",
+    "run",
+    "session",
+    "spoiled",
+    "verdict",
+    "merge",
+    "recheck",
+    "rechecked",
+    "review",
+    "signoff",
+    "votes",
+    "rescore",
+    "import",
 ]
 
 

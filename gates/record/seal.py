@@ -12,14 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
-from gates.errors import RefusedError, TamperedError
+from gates.errors import RefusedError, TamperedError, UsageError
 from gates.record.body import said
 from gates.record.files import write_once
 from gates.record.ledger import Ledger, Stamp, Stored
 from gates.records import Record, Sha256, canonical, sha256
-from gates.spec.schema import Gate
+from gates.spec.schema import Gate, Text
+
+SEALING = ("seal", "import")
+"""Kinds of ledger record that name a seal: made before generation, or for texts that are older than the record."""
+
+_OPTIONAL = frozenset({"amendment", "imported"})
+"""Parts of a seal that most seals lack: they are then not written down."""
 
 
 class AdapterIdentity(Record):
@@ -44,6 +50,22 @@ class Binding(Record):
     seat: dict[str, JsonValue]
 
 
+class Amendment(Record):
+    """Why a seal took the place of the one that it `amends`, and every field in which the two differ."""
+
+    reason: Text
+    changes: tuple[str, ...]
+
+
+class Imported(Record):
+    """The file of older texts that a seal was made for: its name and hash as received; names of fields in it."""
+
+    file: str
+    sha256: Sha256
+    bytes: int = Field(ge=0)
+    names: dict[str, str]
+
+
 class Seal(Record):
     """The pre-registration record of one gate (`gates.seal/1`)."""
 
@@ -59,6 +81,13 @@ class Seal(Record):
     previous: tuple[Sha256, ...] = Field(description="the ledger's heads when the seal was made")
     amends: Sha256 | None = Field(description="the seal of this gate that was in force before")
     runs_before: int = Field(ge=0, description="runs of this gate that had begun before: any makes the seal post-hoc")
+    amendment: Amendment | None = Field(default=None, description="left out of a gate's first seal")
+    imported: Imported | None = Field(default=None, description="only where the texts are older than the seal")
+
+    @model_serializer(mode="wrap")
+    def _without_absent_parts(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        document: dict[str, JsonValue] = handler(self)
+        return {key: value for key, value in document.items() if key not in _OPTIONAL or value is not None}
 
 
 @dataclass(frozen=True)
@@ -71,13 +100,16 @@ class SealOnDisk:
 
 
 def write_seal(prereg: Path, seal: Seal, key: Path | None = None) -> SealOnDisk:
-    """Write the seal's file and its ledger record, signed with `key` if there is one."""
+    """Write the seal's file and its ledger record, signed with `key` if there is one.
+
+    For imported texts that record is of another kind: no gate is ever run under such a seal.
+    """
     data = canonical(seal.as_json())
     name = sha256(data)
     path = prereg / "seals" / f"{seal.gate.name}-{name[:12]}.json"
     write_once(path, data)
     Ledger(prereg).append(
-        "seal",
+        "seal" if seal.imported is None else "import",
         seal.gate.name,
         {"seal": name, "file": f"seals/{path.name}", "gate_sha256": seal.binding.gate},
         Stamp(seal.sealed_at, seal.sealed_by, key),
@@ -119,6 +151,26 @@ def latest_seal(prereg: Path, gate: str) -> SealOnDisk | None:
     return read_seal(prereg, said(mine[-1], "seal", str), said(mine[-1], "file", str)) if mine else None
 
 
+def find_seal(prereg: Path, name: str) -> SealOnDisk:
+    """The seal that a person names: by gate (the one in force), by at least 6 digits of its hash, or by its file.
+
+    Raises UsageError when the ledger holds no such seal, or several.
+    """
+    records = [record for record in Ledger(prereg).entries() if record.entry.kind in SEALING]
+    stem = Path(name).name.removesuffix(".json")
+    found = [record for record in records if Path(said(record, "file", str)).stem == stem]
+    if len(name) >= 6:
+        found = found or [record for record in records if said(record, "seal", str).startswith(name)]
+    found = found or [record for record in records if record.entry.gate == name][-1:]
+    if len(found) != 1:
+        known = ", ".join(dict.fromkeys(record.entry.gate for record in records)) or "none"
+        raise UsageError(
+            f"{prereg / 'ledger.jsonl'}: {'several seals are' if found else 'no seal is'} called {name!r}",
+            next_step=f"name a sealed gate ({known}), the beginning of a seal's hash, or its file",
+        )
+    return read_seal(prereg, said(found[0], "seal", str), said(found[0], "file", str))
+
+
 def seal_in_force(prereg: Path, gate: str, gate_file: Path) -> SealOnDisk:
     """As `latest_seal`. Raises RefusedError without one, saying how to seal `gate_file`."""
     sealed = latest_seal(prereg, gate)
@@ -153,14 +205,19 @@ def _short(value: JsonValue) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def changes(sealed: Seal, now: Binding, gate: Gate) -> list[str]:
+    """Everything binding that differs from a seal; of the gate, field by field."""
+    changed = differences(sealed.binding.as_json(), now.as_json())
+    return changed + differences(sealed.gate.as_json(), gate.as_json(), "gate")
+
+
 def refuse_changes(sealed: SealOnDisk, now: Binding, gate: Gate) -> None:
     """Raise RefusedError listing everything binding that differs from the seal; of the gate, field by field."""
-    changed = differences(sealed.seal.binding.as_json(), now.as_json())
-    changed += differences(sealed.seal.gate.as_json(), gate.as_json(), "gate")
+    changed = changes(sealed.seal, now, gate)
     if changed:
         raise RefusedError(
             "\n".join(
                 [f"what {sealed.path.name} binds has changed since it was sealed:", *(f"  {c}" for c in changed)]
             ),
-            next_step="undo the change, or seal the gate again: `gates seal GATE` (the old seal stays in the ledger)",
+            next_step="undo the change, or amend the seal: `gates amend GATE --reason TEXT` (the old one stays)",
         )

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from gates.judge.axes import AxisVerdict
 from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements
-from gates.record.seal import SealOnDisk
+from gates.record.seal import Seal, SealOnDisk
 from gates.records import canonical
 from gates.report.figures import figures
 from gates.report.marks import bullets, code, plain, table
-from gates.report.wording import SYMBOLS, in_order, threshold_of, value_of
+from gates.report.wording import SYMBOLS, in_order, is_imported, threshold_of, value_of
 from gates.spec.operating import OperatingCharacteristics, own_rules
 
 
@@ -30,12 +30,14 @@ def markdown(
     """The report of one run."""
     gate = sealed.seal.gate
     lines = [
-        f"# {SYMBOLS[verdict.outcome]} {verdict.outcome.value}: {plain(gate.name)}, run {number_of_run:03d}",
+        f"# {title(verdict)}: {plain(gate.name)}, run {number_of_run:03d}",
         "",
         f"**Question:** {plain(gate.question)}",
         "",
-        f"**Standing:** {standing(sealed)} This is attempt {number_of_run} of this gate.",
+        f"**Standing:** {plain(standing(sealed, verdict))} This is attempt {number_of_run} of this gate.",
         "",
+        *_amendment(sealed),
+        *attempts(verdict),
         *_verdict_table(verdict),
         *_reasons(verdict),
         *bullets("Not decided", verdict.undecided, "Everything was decided."),
@@ -75,11 +77,39 @@ def _reasons(verdict: Verdict) -> list[str]:
     return bullets("Why", sentences, "")
 
 
-def standing(sealed: SealOnDisk) -> str:
+def title(verdict: Verdict) -> str:
+    """The outcome, and at once what would make a reader take it for more than it is."""
+    imported = " (imported, not sealed before generation)" if is_imported(verdict) else ""
+    return f"{SYMBOLS[verdict.outcome]} {verdict.outcome.value}{imported}"
+
+
+def standing(sealed: SealOnDisk, verdict: Verdict) -> str:
     """Whether the rule was fixed before anything was seen, in one sentence."""
+    if verdict.standing is not None:
+        return str(verdict.standing)
     if not sealed.seal.runs_before:
         return "prospective: sealed before any generation of this gate."
     return f"post-hoc: sealed after {sealed.seal.runs_before} earlier run(s) of this gate had begun."
+
+
+def _amendment(sealed: SealOnDisk) -> list[str]:
+    """What the seal amends and why; nothing for a gate's first seal."""
+    made = sealed.seal.amendment
+    if made is None:
+        return []
+    return [
+        f"**Amendment** of seal {code(sealed.seal.amends or '')}: {plain(made.reason)}",
+        "",
+        *(f"- {plain(change)}" for change in made.changes),
+        "",
+    ]
+
+
+def attempts(verdict: Verdict) -> list[str]:
+    """Everything that was tried up to a verdict."""
+    if verdict.attempts is None:
+        return []
+    return [*(f"- {plain(sentence)}" for sentence in verdict.attempts.sentences()), ""]
 
 
 def _warnings(verdict: Verdict) -> list[str]:
@@ -131,7 +161,7 @@ def _operating(sealed: SealOnDisk) -> list[str]:
         rates = ", ".join(f"{power.passes:.0%} at a rate of {power.rate:g}" for power in powers)
         sentences.append(f"- {plain(axis)}: an unchanged candidate passes in {rates}")
     return [
-        "## What this size can prove (sealed before generation)",
+        f"## What this size can prove{'' if sealed.seal.imported else ' (sealed before generation)'}",
         "",
         *table(["seeds", "false pass (voice)", "shift caught with probability 0.8, in seed sd"], rows),
         *sentences,
@@ -161,7 +191,7 @@ def _splits(operating: OperatingCharacteristics) -> list[str]:
 
 
 def _record(sealed: SealOnDisk, measurements: Measurements, verdict: Verdict) -> list[str]:
-    seal = sealed.seal
+    seal, seat = sealed.seal, sealed.seal.binding.seat
     made = dict.fromkeys(
         axis.signature
         for candidate in verdict.candidates.values()
@@ -170,12 +200,16 @@ def _record(sealed: SealOnDisk, measurements: Measurements, verdict: Verdict) ->
     )
     rows = [
         ["seal", code(sealed.sha256)],
-        ["sealed", f"{plain(seal.sealed_at)} by {plain(seal.sealed_by)}"],
+        ["imported" if seal.imported else "sealed", f"{plain(seal.sealed_at)} by {plain(seal.sealed_by)}"],
+        *_received(seal),
         ["gate", code(seal.binding.gate)],
         ["generations", code(measurements.generations_sha256)],
         ["measurements", code(verdict.measurements_sha256)],
-        ["seat", code(f"{seal.binding.seat.get('version')} {seal.binding.seat.get('fingerprint')}")],
-        *([f"adapter {plain(name)}", _adapter(identity.files)] for name, identity in seal.binding.adapters.items()),
+        [
+            "seat",
+            "unknown" if seal.imported else code(f"{seat.get('version')} {seat.get('fingerprint')}"),
+        ],
+        *([f"adapter {plain(name)}", _adapter(seal, name)] for name in seal.binding.adapters),
         ["data seen", plain(seal.gate.declarations.data_seen)],
         ["stopping", plain(seal.gate.declarations.stopping)],
         ["exclusions", plain(seal.gate.declarations.exclusions)],
@@ -183,7 +217,14 @@ def _record(sealed: SealOnDisk, measurements: Measurements, verdict: Verdict) ->
     return ["## Record", "", *table(["what", "which"], rows), *(f"- {code(line)}" for line in made), ""]
 
 
-def _adapter(files: dict[str, str] | None) -> str:
-    if files is None:
-        return "identity by the seat's model card alone (weaker)"
-    return ", ".join(f"{code(name)} {code(value)}" for name, value in files.items())
+def _received(seal: Seal) -> list[list[str]]:
+    made = seal.imported
+    return [] if made is None else [["received", f"{plain(made.file)} {code(made.sha256)}"]]
+
+
+def _adapter(seal: Seal, arm: str) -> str:
+    files = seal.binding.adapters[arm].files
+    listed = "" if files is None else ", ".join(f"{code(name)} {code(value)}" for name, value in files.items())
+    if seal.imported is not None:
+        return f"declared, nothing shows that it wrote the texts: {listed or 'its files are not here'}"
+    return listed or "identity by the seat's model card alone (weaker)"

@@ -13,7 +13,7 @@ from gates.record.signoff import Release, SignOff
 from gates.records import Outcome
 from gates.report.markdown import standing
 from gates.report.marks import code, plain, table
-from gates.report.wording import SYMBOLS, in_order, threshold_of, value_of
+from gates.report.wording import SYMBOLS, in_order, is_imported, threshold_of, value_of
 from gates.seat.operate.alias import alias_entry
 from gates.seat.operate.compose import lora_module
 from gates.spec.schema import Gate, Seat
@@ -29,10 +29,12 @@ def caveats(
     judged = verdict.candidates[arm]
     axes = in_order(judged.axes)
     found = [f"{axis.axis}: {axis.outcome.value}: {axis.reason}" for axis in axes if axis.outcome is not Outcome.PASS]
-    if sealed.seal.runs_before:
-        found.insert(0, f"the rule is {standing(sealed)}")
+    if sealed.seal.runs_before or is_imported(verdict):
+        found.insert(0, f"the rule is {standing(sealed, verdict)}")
     if attempts > 1:
         found.append(f"the gate has had {attempts} runs: the chance that one of them passes grows with each")
+    if verdict.attempts is not None and verdict.attempts.other_gates:
+        found += verdict.attempts.sentences()
     found += _memorised(measurements, arm)
     voice = measurements.arms[arm].voice
     found += [f"voice: {note}" for note in voice.notes] if isinstance(voice, VoiceFigures) else []

@@ -14,7 +14,7 @@ from gates.judge.values import ValuesVerdict
 from gates.judge.verdict import Verdict
 from gates.record.recheck import Recheck
 from gates.records import Outcome
-from gates.report.wording import SYMBOLS, in_order, one_line, threshold_of, value_of
+from gates.report.wording import SYMBOLS, in_order, is_imported, one_line, threshold_of, value_of
 
 _STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "bold yellow"}
 
@@ -29,7 +29,10 @@ def verdict_table(question: str, verdict: Verdict | ValuesVerdict | Recheck) -> 
 
     Everything is plain text to rich: no mark-up in a name or a reason is read, no control character gets through.
     """
-    table = Table(title=_plain(question), title_justify="left", title_style="bold", expand=False)
+    imported = (
+        " (imported, not sealed before generation)" if isinstance(verdict, Verdict) and is_imported(verdict) else ""
+    )
+    table = Table(title=_plain(question + imported), title_justify="left", title_style="bold", expand=False)
     for name in ("candidate", "axis", "verdict", "figure", "against"):
         table.add_column(name, no_wrap=name == "verdict", overflow="fold")
     reasons: list[Text] = []
@@ -42,7 +45,17 @@ def verdict_table(question: str, verdict: Verdict | ValuesVerdict | Recheck) -> 
             if axis.outcome is not Outcome.PASS:
                 reasons.append(_plain(f"{name}, {axis.axis}: {axis.reason}"))
     warnings = [_plain(f"note: {warning}", "dim") for warning in verdict.warnings]
-    return Group(table, *reasons, *warnings)
+    return Group(table, *reasons, *warnings, *(standing_lines(verdict) if isinstance(verdict, Verdict) else []))
+
+
+def standing_lines(verdict: Verdict) -> list[Text]:
+    """When the rule was fixed, and every attempt where there was more than this one."""
+    # Of imported texts a warning has said it.
+    lines = [] if verdict.standing is None or is_imported(verdict) else [f"standing: {verdict.standing}"]
+    tried = verdict.attempts
+    if tried is not None and (tried.other_gates or any(one.tries > 1 for one in tried.candidates.values())):
+        lines += tried.sentences()
+    return [_plain(line) for line in lines]
 
 
 def known_tables(answers: Sequence[KnownAnswer]) -> RenderableType:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gates.judge.axes import AxisVerdict
+from gates.judge.verdict import Verdict
 from gates.records import Outcome
 from gates.spec.source import printable
 
@@ -17,6 +18,11 @@ _FIRST = ("run", "validity", "voice", "same_voice", "memorisation", "extraction"
 def in_order(axes: Mapping[str, AxisVerdict]) -> list[AxisVerdict]:
     """The axes as people read them: the whole run, validity, voice, memorisation, extraction, then damage by name."""
     return sorted(axes.values(), key=lambda axis: (_FIRST.index(axis.axis) if axis.axis in _FIRST else 9, axis.axis))
+
+
+def is_imported(verdict: Verdict) -> bool:
+    """Whether the texts are older than the record, so that an outcome must never stand without saying so."""
+    return verdict.standing is not None and verdict.standing.name == "imported"
 
 
 def one_line(text: object) -> str:
@@ -49,3 +55,22 @@ def threshold_of(axis: AxisVerdict) -> str:
         times = f" ({axis.times_floor:.1f}× the floor)" if axis.times_floor is not None else ""
         return f"> {axis.threshold:.3f}{times}"
     return f"within ±{axis.threshold:.3f}" if axis.axis == "same_voice" else f"≤ {axis.threshold:.3f}"
+
+
+def why_changed(old: AxisVerdict | None, new: AxisVerdict | None) -> str:
+    """What lies between two verdicts on one axis: the outcomes, and each part that differs."""
+    if old is None or new is None:
+        return "was not judged" if old is None else "is judged no more"
+    same = old.outcome is new.outcome
+    outcome = f"{new.outcome.value} as before" if same else f"{old.outcome.value} becomes {new.outcome.value}"
+    parts = [
+        f"{what} {before} becomes {after}"
+        for what, before, after in (
+            ("rule", old.rule, new.rule),
+            ("figure", number(old.value), number(new.value)),
+            ("threshold", number(old.threshold), number(new.threshold)),
+            ("measure", old.signature, new.signature),
+        )
+        if before != after
+    ]
+    return "; ".join([outcome, *parts]) if parts else f"{outcome}: nothing differs" if same else outcome

@@ -368,13 +368,23 @@ class Validity(Record):
     accept_leaks: tuple[Text, ...] = ()
 
 
+NOT_DECLARED = "not declared"
+
+
 class Declarations(Record):
     """What a pre-registration must say and a gate file cannot show: who saw data, when it stops, what is left out."""
 
-    data_seen: Text = "not declared"
-    stopping: Text = "fixed number of generations"
-    exclusions: Text = "none"
-    missing: Literal["invalid"] = "invalid"
+    data_seen: Text = Field(
+        default=NOT_DECLARED,
+        description="what had been seen before sealing of texts by these arms, and by whom; none, where nobody had",
+    )
+    stopping: Text = Field(
+        default="fixed number of generations", description="what decides how many texts are generated"
+    )
+    exclusions: Text = Field(default="none", description="which texts are left out of which figure, and why")
+    missing: Literal["invalid"] = Field(
+        default="invalid", description="what becomes of a candidate whose texts are missing: it is INVALID, always"
+    )
 
 
 class SignOffRule(Record):

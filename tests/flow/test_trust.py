@@ -154,10 +154,27 @@ def test_a_seal_after_a_run_is_post_hoc_and_an_unchanged_gate_keeps_its_seal(gat
     refused = gates("run", gate)
     assert refused.returncode == 2
     assert "gate.memorisation.max_rate: sealed 0.2, now 0.9" in refused.stderr
-    sealed = json.loads(gates("seal", gate, "--yes", "--json").stdout)
+    unreasoned = gates("seal", gate, "--yes")
+    assert unreasoned.returncode == 2
+    assert "gate.memorisation.max_rate: sealed 0.2, now 0.9" in unreasoned.stderr
+    assert f"next: amend the seal: `gates amend {gate} --reason TEXT`" in unreasoned.stderr
+    sealed = json.loads(gates("amend", gate, "--reason", "too | strict\x1b[2J", "--yes", "--json").stdout)
     seal = json.loads(Path(sealed["file"]).read_bytes())
     assert seal["runs_before"] == 1
     assert seal["amends"] == Ledger(gate.parent).entries()[0].entry.body["seal"]
+    (old, new) = (seal["amendment"]["changes"][0], seal["amendment"]["changes"][-1])
+    assert old.startswith("gate: sealed ")
+    assert new == "gate.memorisation.max_rate: sealed 0.2, now 0.9"
+    shown = gates("show", "small", "--workspace", gate.parents[1]).stdout
+    assert "after 1 run(s) of this gate had begun: post-hoc" in shown
+    assert f"amends {seal['amends']}\nbecause: too | strict\\x1b[2J\nwhat differs:\n  {old}\n" in shown
+    assert "max_run_words: null" in shown, "a default is written out"
+    assert (
+        json.loads(gates("show", sealed["seal"][:8], "--workspace", gate.parents[1], "--json").stdout)["sha256"]
+        == sealed["seal"]
+    )
+    nothing = gates("amend", gate, "--reason", "again", "--yes")
+    assert (nothing.returncode, "nothing to amend" in nothing.stderr) == (2, True)
     gates("run", gate)
     report = (gate.parents[1] / "reports/small/002/report.md").read_text("utf-8")
     assert "**Standing:** post-hoc: sealed after 1 earlier run(s) of this gate had begun. This is attempt 2" in report

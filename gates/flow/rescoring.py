@@ -1,0 +1,277 @@
+"""Judging a finished run again under another rule: no generation, no seat, and the old verdict stays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from gates.errors import RecordError, UsageError
+from gates.flow.axes import axes_of
+from gates.flow.binding import signatures
+from gates.flow.finished import FinishedRun, read_run
+from gates.flow.floors import rules_of
+from gates.flow.regauging import Gauge, floor_named, refuse_other_texts, sealed_signatures
+from gates.flow.sealing import gate_file
+from gates.flow.world import World
+from gates.judge.standing import weakest
+from gates.judge.verdict import Verdict, judge
+from gates.measure.figures import Measurements
+from gates.record.body import said
+from gates.record.ledger import Ledger, Stored
+from gates.record.rescore import (
+    AxisChange,
+    HeldRule,
+    Rescore,
+    RescoreFiles,
+    next_number,
+    read_rescore,
+    rescore_folder,
+    told,
+    write_rescore,
+)
+from gates.record.rules import Holder, Rule, axis_rules, held, rule_standing, with_axis
+from gates.record.standing import IMPORTED, History, attempts_at
+from gates.record.store import gate_lock
+from gates.records import canonical
+from gates.report.rescored import rescored_markdown
+from gates.report.wording import in_order, threshold_of, value_of, why_changed
+from gates.spec.load import load_gate
+from gates.spec.schema import RETIRED, Gate
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a person asks for: a floor rule by name or another gate file, and why."""
+
+    reason: str
+    rule: str | None = None
+    gate: Path | None = None
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """A re-score with its new verdict, the old one, and the folder it lies in."""
+
+    made: Rescore
+    verdict: Verdict
+    old: Verdict
+    folder: Path
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A run, the gate that judges it now, and the ledger as it stands."""
+
+    run: FinishedRun
+    gate: Gate
+    history: History
+    gauge: Gauge
+    made: dict[str, JsonValue] = field(default_factory=dict)
+
+    @property
+    def started(self) -> Stored:
+        return self.history.run(self.run.store.gate, self.run.store.number)
+
+
+def rescore(folder: Path, world: World, asked: Asked) -> Rescored:
+    """Judge the finished run in `folder` again, and enter the new verdict beside the old one.
+
+    Raises UsageError for a rule or gate that cannot judge it, RecordError where no finished run is.
+    """
+    run = read_run(folder)
+    ledger = Ledger(run.workspace / "prereg")
+    gate, file = _asked_gate(run, asked)
+    with gate_lock(run.workspace / "reports", run.store.gate):
+        history = History(ledger.prereg, ledger.entries())
+        gauge = Gauge(run, world.cache, gate, run.workspace / file, texts=True)
+        stamp = world.stamp()
+        about: dict[str, JsonValue] = {
+            "asked": f"rule {asked.rule}" if asked.rule else f"gate {file}",
+            "reason": asked.reason,
+            "gate_file": file,
+            "run": run.store.number,
+            "at": stamp.at,
+            "by": stamp.by,
+        }
+        made, verdict, measurements, report = _scored(_Case(run, gate, history, gauge, about))
+        number = next_number(ledger, run.store)
+        body = write_rescore(run.store, number, made, verdict, measurements, report)
+        ledger.append("rescore", run.store.gate, body, stamp)
+    return Rescored(made, verdict, run.verdict, rescore_folder(run.store, number))
+
+
+def derive_again(run: FinishedRun, cache: Path, entered: Stored) -> tuple[RescoreFiles, RescoreFiles]:
+    """A recorded re-score and the same derived again, as of the ledger then.
+
+    Raises TamperedError for a file that is not what the ledger says, RecordError where texts it needs are not here.
+    """
+    folder = rescore_folder(run.store, said(entered, "rescore", int))
+    stored = read_rescore(folder, entered)
+    made = stored.rescore
+    prereg = run.workspace / "prereg"
+    history = History(prereg, Ledger(prereg).entries()).as_of(made.as_of)
+    gauge = Gauge(run, cache, made.gate, run.workspace / made.gate_file, texts=made.texts != "missing")
+    about = {name: made.as_json()[name] for name in ("asked", "reason", "gate_file", "run", "at", "by")}
+    case = _Case(run, made.gate, history, gauge, about)
+    if _version(case) != made.signatures:
+        raise RecordError(f"{folder / 'rescore.json'}: not derived again, it was made with other versions of measures")
+    again, verdict, measurements, report = _scored(case)
+    if made.texts == "used" and again.texts == "missing":
+        raise RecordError(f"{folder / 'rescore.json'}: {gauge.why_missing}")
+    if again.inputs != made.inputs:
+        raise RecordError(f"{folder / 'rescore.json'}: not derived again, the texts it was measured with have changed")
+    return stored, RescoreFiles(rescore=again, verdict=verdict, measurements=measurements, report=report)
+
+
+def _asked_gate(run: FinishedRun, asked: Asked) -> tuple[Gate, str]:
+    """The gate that is to judge, and its file."""
+    if (asked.rule is None) == (asked.gate is None):
+        raise UsageError(
+            "name what judges the run again: either --rule NAME@VERSION or --gate FILE", next_step="see --help"
+        )
+    if asked.rule is not None:
+        return floor_named(run.seal.gate, asked.rule), run.seal.gate_file
+    assert asked.gate is not None  # noqa: S101 - one of the two is there
+    gate = load_gate(asked.gate)
+    refuse_other_texts(asked.gate, run.seal.gate, gate)
+    # As it will be read back: its keys stand in one order whatever the order in the file.
+    gate = Gate.parse(canonical(gate.as_json()), where=str(asked.gate))
+    try:
+        return gate, gate_file(asked.gate, run.workspace)
+    except ValueError:
+        raise UsageError(
+            f"{asked.gate}: the gate file lies outside the run's workspace {run.workspace}",
+            next_step="copy it into the workspace's prereg/",
+        ) from None
+
+
+def _scored(case: _Case) -> tuple[Rescore, Verdict, Measurements | None, str]:
+    """The re-score, its verdict, its own measurements where it measured otherwise, and its report. Nothing written."""
+    run, gate = case.run, case.gate
+    measurements = case.gauge.figures(gate)
+    if isinstance(measurements, str):
+        raise RecordError(measurements, next_step="fetch the texts: `gates corpora fetch NAME`")
+    remeasured = measurements is not run.measurements
+    judged = judge(gate, measurements, rules_of(gate))
+    rules = axis_rules(gate, _signatures(case, remeasured=remeasured))
+    sealed = axis_rules(run.seal.gate, run.seal.binding.signatures)
+    axes = {axis: rule_standing(case.history, case.started, axis, rules.get(axis)) for axis in {**sealed, **rules}}
+    standing = weakest(axes.values())
+    changed = [axis for axis in {**sealed, **rules} if sealed.get(axis) != rules.get(axis)]
+    tried = [axis for axis in dict.fromkeys(["voice", *changed]) if axis in rules]
+    rows = tuple(row for axis in tried for row in _held(case, axis, rules[axis]))
+    imported = [str(IMPORTED)] if standing.name == "imported" else []
+    verdict = judged.model_copy(
+        update={
+            "standing": standing,
+            "attempts": attempts_at(case.history, run.store.gate, run.sealed.sha256, more=1),
+            "warnings": (*judged.warnings, *imported),
+        }
+    )
+    made = Rescore.parse(
+        canonical(
+            {
+                **case.made,
+                "schema": "gates.rescore/1",
+                "seal": run.sealed.sha256,
+                "generations_sha256": run.measurements.generations_sha256,
+                "old_verdict_sha256": run.verdict.digest(),
+                "gate": gate.as_json(),
+                "first": _said_first(case, remeasured=remeasured),
+                "standing": standing.as_json(),
+                "axes": {axis: found.as_json() for axis, found in axes.items()},
+                "changes": [change.as_json() for change in _changes(run.verdict, verdict)],
+                "held": [row.as_json() for row in rows],
+                "earlier": _earlier(case),
+                "texts": case.gauge.state,
+                "signatures": _version(case),
+                "inputs": case.gauge.inputs if remeasured else None,
+                "as_of": list(case.history.heads),
+            }
+        ),
+        where="rescore.json",
+    )
+    verdict = Verdict.parse(canonical(verdict.as_json()), where="verdict.json")
+    return made, verdict, measurements if remeasured else None, rescored_markdown(run.sealed, made, verdict)
+
+
+def _signatures(case: _Case, *, remeasured: bool) -> dict[str, str]:
+    """How the figures that are judged were made, and which rules judge them now."""
+    now = signatures(case.gate, axes_of(case.gate), rules_of(case.gate))
+    if remeasured:
+        return now
+    then = case.run.seal.binding.signatures
+    return {name: made if name.endswith(".floor") else then.get(name, made) for name, made in now.items()}
+
+
+def _version(case: _Case) -> dict[str, str]:
+    """How this version of gates measures and judges, under the sealed gate and the one that judges now."""
+    return {**sealed_signatures(case.run.seal.gate), **signatures(case.gate, axes_of(case.gate), rules_of(case.gate))}
+
+
+def _said_first(case: _Case, *, remeasured: bool) -> list[str]:
+    """What a reader must know before any figure of this re-score."""
+    run = case.run
+    found = []
+    for name, arm in run.measurements.arms.items():
+        seen = arm.validity
+        if seen.errors or seen.present != seen.expected:
+            found.append(
+                f"{name}: {seen.errors} of {seen.expected} texts are errors, {seen.expected - seen.present} missing"
+            )
+    now = sealed_signatures(run.seal.gate)
+    for axis, then in run.seal.binding.signatures.items():
+        if now.get(axis) != then and not axis.endswith(".floor"):
+            kept = "measured again with it" if remeasured else "the figures are as they were recorded"
+            found.append(f"{axis} was measured as {then}, this version of gates has {now.get(axis)}: {kept}")
+    if RETIRED in {axis.floor for axis in (case.gate.voice, *case.gate.damage.named().values())}:
+        found.append(f"{RETIRED} is retired: a candidate's verdict then hangs on which other arms exist")
+    if remeasured:
+        found.append("the gate measures otherwise: the same texts were measured again")
+    return found
+
+
+def _changes(old: Verdict, new: Verdict) -> list[AxisChange]:
+    """Every axis of every candidate, old and new side by side."""
+    changes = []
+    for candidate in dict.fromkeys([*old.candidates, *new.candidates]):
+        before = old.candidates[candidate].axes if candidate in old.candidates else {}
+        after = new.candidates[candidate].axes if candidate in new.candidates else {}
+        for axis in (found.axis for found in in_order({**before, **after})):
+            one, other = before.get(axis), after.get(axis)
+            changes.append(AxisChange(candidate=candidate, axis=axis, old=one, new=other, why=why_changed(one, other)))
+    return changes
+
+
+def _held(case: _Case, axis: str, now: Rule) -> list[HeldRule]:
+    """Every rule for an axis that the ledger holds, and the one that judges now, each tried on the run."""
+    known = list(held(case.history, axis))
+    if now not in [rule for rule, _ in known]:
+        known.append((now, []))
+    return [_tried(case, axis, rule, holders, judges_now=rule == now) for rule, holders in known]
+
+
+def _tried(case: _Case, axis: str, rule: Rule, holders: list[Holder], *, judges_now: bool) -> HeldRule:
+    gate = case.gate if judges_now or not holders else with_axis(case.gate, axis, holders[0].seal.gate)
+    figures = case.gauge.figures(gate)
+    found = {} if isinstance(figures, str) else judge(gate, figures, rules_of(gate)).candidates
+    there = {name: one.axes[axis] for name, one in found.items() if axis in one.axes}
+    return HeldRule(
+        axis=axis,
+        rule=rule,
+        held_by=tuple(holder.sentence for holder in holders),
+        judges_now=judges_now,
+        outcomes={name: one.outcome for name, one in there.items()},
+        overall={name: one.outcome for name, one in found.items()},
+        figures={name: f"{value_of(one)} {threshold_of(one)}" for name, one in there.items()},
+        note=figures if isinstance(figures, str) else "",
+    )
+
+
+def _earlier(case: _Case) -> list[str]:
+    """The re-scores of this run that the ledger held already."""
+    gate, number = case.run.store.gate, case.run.store.number
+    mine = [record for record in case.history.records if record.entry.kind == "rescore" and record.entry.gate == gate]
+    return [told(record) for record in mine if said(record, "run", int) == number]
