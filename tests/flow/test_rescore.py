@@ -169,7 +169,7 @@ def test_a_gate_that_asks_for_other_texts_is_refused_field_by_field(house: House
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--rule", "no-such@1"], "no floor rule is called 'no-such@1'"),
+        (["--rule", "no-such@1"], "no-such@1: no such floor rule is installed"),
         ([], "name what judges the run again: either --rule NAME@VERSION or --gate FILE"),
         (["--rule", RULE, "--gate", "x.yaml"], "name what judges the run again"),
         (["--gate", "nowhere.yaml"], "there is no such file"),
