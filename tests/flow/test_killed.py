@@ -17,7 +17,7 @@ from tests.flow.test_trust import Seat, seat  # noqa: F401 - a fixture
 from tests.kills import BIG, STARTED, killed_at
 from tests.small import BEATS, small_workspace
 
-PARTS = 6
+PARTS = 12
 
 
 def command(cache: Path, *words: object) -> None:
