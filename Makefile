@@ -7,7 +7,7 @@ else
 environment = $(PYTHON) -m venv $(1) && $(1)/bin/python -m pip install -q --disable-pip-version-check -e '.[$(2)]'
 endif
 
-.PHONY: demo test test-external test-slow test-long lint clean
+.PHONY: demo test test-external test-slow test-long lint docs clean
 
 demo: .venv/ready
 	.venv/bin/gates demo
@@ -29,6 +29,10 @@ lint: .venv-dev/ready
 	.venv-dev/bin/ruff format --check
 	.venv-dev/bin/mypy
 	.venv-dev/bin/lint-imports
+	NO_MKDOCS_2_WARNING=1 .venv-dev/bin/mkdocs build -q
+
+docs: .venv-dev/ready
+	.venv-dev/bin/mkdocs serve
 
 .venv/ready: pyproject.toml
 	$(call environment,.venv,embedded)
