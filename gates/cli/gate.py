@@ -17,6 +17,7 @@ from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements
 from gates.record.ledger import Entry
 from gates.record.recheck import Recheck, RecheckPlan
+from gates.record.rescore import Rescore
 from gates.record.review import Mark
 from gates.record.seal import Seal
 from gates.record.signoff import SignOff
@@ -74,6 +75,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "generation": Generation.model_json_schema,
     "measurements": Measurements.model_json_schema,
     "verdict": Verdict.model_json_schema,
+    "rescore": Rescore.model_json_schema,
     "recheck-plan": RecheckPlan.model_json_schema,
     "recheck": Recheck.model_json_schema,
     "mark": Mark.model_json_schema,

@@ -42,6 +42,8 @@ def _statement(run: FinishedRun, arm: str) -> Document:
 
 
 def _log(run: FinishedRun, arm: str) -> Document:
-    started = run.store.sessions()[0].at
+    sessions = run.store.sessions()
+    # When imported texts were generated nobody recorded.
+    started = sessions[0].at if sessions else run.seal.sealed_at
     told = Told(run.sealed, run.store.number, run.measurements, run.verdict, started, run.ended.entry.at)
     return file_name(told, arm), eval_log(told, arm, run.store.generations(run.sealed.sha256))

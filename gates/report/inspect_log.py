@@ -94,6 +94,7 @@ def _metadata(told: Told, arm: str) -> dict[str, JsonValue]:
         "run": told.number,
         "arm": arm,
         "outcome": None if judged is None else judged.outcome.value,
+        "standing": None if told.verdict.standing is None else str(told.verdict.standing),
         "generations_sha256": told.measurements.generations_sha256,
     }
 

@@ -14,6 +14,7 @@ from gates.errors import UsageError
 from gates.judge.verdict import Verdict
 from gates.record.seal import SealOnDisk
 from gates.records import Outcome, Sha256
+from gates.report.wording import is_imported
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
@@ -24,7 +25,7 @@ def statement(sealed: SealOnDisk, arm: str, verdict: Verdict, files: Mapping[str
 
     `files` are the run's files by name, each with its SHA-256. The predicate knows no INCONCLUSIVE and no INVALID: only
     PASS is PASSED, everything else FAILED; the outcome itself stands in the annotations of verdict.json. Raises
-    UsageError for what is no candidate, or where the seal knows the adapter by its model card alone.
+    UsageError for what is no candidate, for an adapter that is sealed by its model card alone, and for imported texts.
     """
     judged = verdict.candidates.get(arm)
     if judged is None:
@@ -35,10 +36,17 @@ def statement(sealed: SealOnDisk, arm: str, verdict: Verdict, files: Mapping[str
             f"the seal knows the adapter of {arm} by its model card alone, and a statement is about bytes",
             next_step="seal the gate where the adapter's files can be read",
         )
+    if is_imported(verdict):
+        raise UsageError(
+            f"the texts were imported: nothing shows that the adapter of {arm} wrote them",
+            next_step="seal the gate, run it, and export that run",
+        )
     passed: list[JsonValue] = [name for name, axis in judged.axes.items() if axis.outcome is Outcome.PASS]
     failed: list[JsonValue] = [name for name in judged.axes if name not in passed]
     outcomes: dict[str, JsonValue] = {name: axis.outcome.value for name, axis in judged.axes.items()}
     told: dict[str, dict[str, JsonValue]] = {"verdict.json": {"outcome": judged.outcome.value, "axes": outcomes}}
+    if verdict.standing is not None:
+        told["verdict.json"]["standing"] = str(verdict.standing)
     return {
         "_type": STATEMENT,
         "subject": [_descriptor(name, digest) for name, digest in adapter.items()],

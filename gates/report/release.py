@@ -42,6 +42,8 @@ def caveats(
     identity = sealed.seal.binding.adapters.get(arm)
     if identity is None or identity.files is None:
         found.append("the adapter's bytes were not read: its identity rests on the seat's model card alone")
+    elif is_imported(verdict):
+        found.append("the adapter's bytes are declared: nothing shows that they wrote the texts")
     return (*found, *verdict.warnings)
 
 

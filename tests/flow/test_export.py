@@ -41,7 +41,11 @@ def test_a_statement_is_about_the_adapters_bytes_and_only_pass_is_passed(run: Pa
     by_name = {descriptor["name"]: descriptor for descriptor in predicate["configuration"]}
     for name in ("generations.jsonl", "measurements.json", "verdict.json", "sessions.jsonl", "report.md"):
         assert by_name[name]["digest"] == {"sha256": sha256((run / name).read_bytes())}
-    assert by_name["verdict.json"]["annotations"] == {"outcome": verdict["outcome"], "axes": outcomes}
+    assert by_name["verdict.json"]["annotations"] == {
+        "outcome": verdict["outcome"],
+        "axes": outcomes,
+        "standing": "prospective: sealed before any generation of this gate.",
+    }
     seal = next((run.parents[2] / "prereg" / "seals").glob("*.json"))
     assert by_name[seal.name]["digest"] == {"sha256": sha256(seal.read_bytes())}
     assert by_name["prereg/small.yaml"]["digest"] == {"sha256": json.loads(seal.read_bytes())["binding"]["gate"]}

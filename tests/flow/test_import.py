@@ -95,6 +95,10 @@ def test_old_texts_become_a_run_that_says_for_ever_that_it_was_imported(gate: Pa
     assert json.loads(rescored.stdout)["standing"]["name"] == "imported"
     compared = gates("compare", folder, "base", "one")
     assert compared.returncode in (2, 4)
+    statement = gates("export", folder, "--format", "intoto", "--arm", "one")
+    assert (statement.returncode, "nothing shows that the adapter of one wrote them" in statement.stderr) == (2, True)
+    log = json.loads(gates("export", folder, "--format", "inspect", "--arm", "one").stdout)
+    assert log["eval"]["metadata"]["standing"].startswith("imported: ")
     said = gates("show", "small", "--workspace", gate.parents[1]).stdout
     assert ", after its texts: old | <b>.jsonl (" in said
 
