@@ -51,6 +51,14 @@ class Piece(NamedTuple):
     start: int = 0
 
 
+class _Numbers(dict[str, int]):
+    """Words by number, from 1; a new word gets the next."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = number = len(self) + 1
+        return number
+
+
 class NgramIndex:
     """All n-grams of named source documents; no n-gram crosses from one document into the next.
 
@@ -66,7 +74,7 @@ class NgramIndex:
             )
         self.n = n
         self._files: list[tuple[str, int]] = []
-        self._vocabulary: dict[str, int] = {}
+        self._vocabulary = _Numbers()
         self._ids, self._begins = join(self._numbered(documents), SOURCE_BORDER)
         places = np.flatnonzero(_whole(self._ids, n))
         hashes = _hashes(self._ids, n)[places]
@@ -106,10 +114,9 @@ class NgramIndex:
         return at[known], low[known], counts[known]
 
     def _numbered(self, documents: Iterable[tuple[str, Sequence[str]] | Piece]) -> Iterator[list[int]]:
-        number = self._vocabulary.setdefault
         for file, words, start in (Piece(*document) for document in documents):
             self._files.append((file, start))
-            yield [number(word, len(self._vocabulary) + 1) for word in words]
+            yield list(map(self._vocabulary.__getitem__, words))
 
     def _known(self, words: Sequence[str]) -> list[int]:
         number = self._vocabulary.get

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from gates.measure.damage.stop_words import STOP_WORDS
 from gates.text import normalise, prose_words
@@ -48,12 +49,13 @@ class Library:
     @cached_property
     def reference_counts(self) -> Counter[str]:
         """How often each word stands in the reference texts."""
-        return Counter(word for text in self.reference for word in prose_words(text))
+        return Counter(chain.from_iterable(map(prose_words, self.reference)))
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
         """Every word of the reference texts and of the author, in lower case and without a possessive ending."""
-        return frozenset(map(bare, self.reference_counts)).union(*(map(bare, prose_words(t)) for t in self.author))
+        author = set(chain.from_iterable(map(prose_words, self.author)))
+        return frozenset(map(bare, author.union(self.reference_counts)))
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -75,17 +77,10 @@ def proper_names(train: Sequence[str], reference: Mapping[str, int]) -> frozense
     PECULIAR times as frequent here as in the reference texts, whose word counts are `reference`: God, London and
     Sunday are everybody's, and Jane is a name of Jane Eyre's.
     """
-    written = Counter(bare(word) for text in train for word in prose_words(text, case="keep"))
-    capital: Counter[str] = Counter()
-    for text in train:
-        after = (bare(match[1]) for match in _NEXT.finditer(normalise(text)))
-        capital.update(word.lower() for word in after if word[0].isupper() and not word.isupper())
-    total: Counter[str] = Counter()
-    for word, count in written.items():
-        total[word.lower()] += count
-    others = Counter[str]()
-    for word, count in reference.items():
-        others[bare(word)] += count
+    written = _summed(Counter(word for text in train for word in prose_words(text, case="keep")), bare)
+    after = _summed(Counter(word for text in train for word in _NEXT.findall(normalise(text))), bare)
+    proper = {word: count for word, count in after.items() if word[0].isupper() and not word.isupper()}
+    capital, total, others = _summed(proper, str.lower), _summed(written, str.lower), _summed(reference, bare)
     mine, theirs = max(total.total(), 1), max(others.total(), 1)
     return frozenset(
         name
@@ -95,3 +90,11 @@ def proper_names(train: Sequence[str], reference: Mapping[str, int]) -> frozense
         and name not in STOP_WORDS | TITLES
         and total[name] * theirs >= PECULIAR * others[name] * mine
     )
+
+
+def _summed(counts: Mapping[str, int], form: Callable[[str], str]) -> Counter[str]:
+    """The counts of words under one form together."""
+    found = Counter[str]()
+    for word, count in counts.items():
+        found[form(word)] += count
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def on_beat(texts: Sequence[Sequence[str]], beats: Sequence[str]) -> Measured:
     for row in texts:
         if len(row) != len(beats):
             raise UsageError(f"{len(row)} texts of one seed for {len(beats)} beats", next_step="give one text a beat")
-    stem = SnowballStemmer("english").stem
+    stem = cache(SnowballStemmer("english").stem)
 
     def stems(text: str) -> list[str]:
         return [stem(word) for word in words(text) if word not in STOP_WORDS]
