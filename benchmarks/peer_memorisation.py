@@ -8,7 +8,10 @@ the most memory held. The words are normalised already, which `gates` has to do 
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
 import resource
 import shutil
 import sys
@@ -46,13 +49,13 @@ def python_set(source: Path, texts: list[list[str]]) -> Runs:
     """The texts' n-grams in a set, the source streamed by; no positions."""
     wanted = {gram for grams in windows(texts) for gram in grams}
     found: set[tuple[str, ...]] = set()
-    carry: list[str] = []
+    carry = ""
     with source.open(encoding="utf-8") as file:
         while block := file.read(1 << 20):
-            block += file.readline() if block[-1] != " " else ""
-            words = carry + block.split()
+            cut = block.rfind(" ") + 1
+            words = (carry + block[:cut]).split()
             found |= wanted.intersection(zip(*(words[k:] for k in range(N)), strict=False))
-            carry = words[-(N - 1) :]
+            carry = " ".join(words[-(N - 1) :]) + " " + block[cut:]
     return chained([[gram in found for gram in grams] for grams in windows(texts)])
 
 
@@ -136,10 +139,10 @@ def infini_gram_attribute(source: Path, texts: list[list[str]]) -> Runs:
     folder = Path(tempfile.mkdtemp())
     (folder / "tokenized.0").write_bytes(np.concatenate([[65535], numbers]).astype("<u2").tobytes())
     (folder / "offset.0").write_bytes(np.array([0], dtype="<u8").tobytes())
-    indexing.build_sa(_arguments(folder))
-    engine = InfiniGramEngine(
-        s3_names=[], index_dir=str(folder), eos_token_id=65535, vocab_size=65535, version=4, token_dtype="u16"
-    )
+    os.chdir(Path(indexing.__file__).parent)  # it calls its indexer by a relative path
+    with contextlib.redirect_stdout(io.StringIO()):
+        indexing.build_sa(_arguments(folder))
+    engine = InfiniGramEngine(index_dir=str(folder), eos_token_id=65534, vocab_size=65535, version=4, token_dtype="u16")
     runs = []
     for number, text in enumerate(asked):
         spans = engine.attribute(input_ids=text, delim_ids=[], min_len=N, max_cnt=1 << 30, enforce_bow=False)["spans"]
@@ -152,8 +155,20 @@ def _arguments(folder: Path) -> Any:
     from argparse import Namespace
 
     return Namespace(
-        temp_dir=str(folder), save_dir=str(folder), cpus=2, mem=8, token_width=2, version=4, doc_sep=b"\xff\xff",
-        batch_size=65536, ulimit=4096, add_metadata=False, add_unigram=False, workers=1, worker_id=0, shards=1,
+        temp_dir=str(folder),
+        save_dir=str(folder),
+        cpus=2,
+        mem=8,
+        token_width=2,
+        version=4,
+        doc_sep=b"\xff\xff",
+        batch_size=65536,
+        ulimit=4096,
+        add_metadata=False,
+        add_unigram=False,
+        workers=1,
+        worker_id=0,
+        shards=1,
     )
 
 
@@ -233,10 +248,17 @@ def spent() -> float:
 
 if __name__ == "__main__":
     peer, source, texts = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]).read_text("utf-8").splitlines()
-    for module in {"infini-gram": "infini_gram.engine", "pydivsufsort": "pydivsufsort", "polars": "polars"}.get(peer, "json"), "json":
+    for module in (
+        {"infini-gram": "infini_gram.engine", "pydivsufsort": "pydivsufsort", "polars": "polars"}.get(peer, "json"),
+        "json",
+    ):
         __import__(module)
     begin()
     runs = PEERS[peer](source, [text.split() for text in texts])
     cpu, wall = spent() - _started[0], time.perf_counter() - _started[1]
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
-    print(json.dumps({"cpu_s": cpu, "wall_s": wall, "peak_mb": peak, "runs": len(runs), "texts": len({run[0] for run in runs})}))
+    print(
+        json.dumps(
+            {"cpu_s": cpu, "wall_s": wall, "peak_mb": peak, "runs": len(runs), "texts": len({run[0] for run in runs})}
+        )
+    )

@@ -19,7 +19,7 @@ from gates.measure.overlap import Overlap
 from gates.measure.overlap import overlap as measure
 from gates.measure.sieve import Sieve, Sifted, Stretch
 from gates.spec.source import located, shown
-from gates.text import flat_batch, flat_prose, prose_words
+from gates.text import flat_batch, flat_prose, prose_words_of
 
 _BATCH = 1 << 18
 _Shared = TypeVar("_Shared")
@@ -72,7 +72,8 @@ def overlap(
     and UsageError as the measure does.
     """
     parts = plan(sources, engine.part_bytes)
-    make = partial(Sieve, [prose_words(text.text) for text in texts], n)
+    words = prose_words_of([text.text for text in texts])
+    make = partial(Sieve, words, n)
     pieces: list[Piece] = []
     ngrams = 0
     own = make()
@@ -80,7 +81,7 @@ def overlap(
         found, more = _of_text(own, file, left) if left[0].text else _of_documents(file, left)
         pieces += found
         ngrams += more
-    return measure(pieces, ngrams, [(text.name, text.text) for text in texts], prompts, n)
+    return measure(pieces, ngrams, [(t.name, own) for t, own in zip(texts, words, strict=True)], prompts, n)
 
 
 def sift(sieve: Sieve, part: Part) -> Left:

@@ -11,7 +11,7 @@ from gates.measure.figures import Source
 from gates.measure.memorisation import TOKENS
 from gates.measure.ngrams import NgramIndex, Piece
 from gates.records import Record, signature
-from gates.text import prose_words
+from gates.text import prose_words_of
 
 
 class OverlapRun(Record):
@@ -40,9 +40,13 @@ class Overlap(Record):
 
 
 def overlap(
-    pieces: Iterable[Piece], ngrams: int, texts: Sequence[tuple[str, str]], prompts: Sequence[str | None], n: int = 8
+    pieces: Iterable[Piece],
+    ngrams: int,
+    texts: Sequence[tuple[str, Sequence[str]]],
+    prompts: Sequence[str | None],
+    n: int = 8,
 ) -> Overlap:
-    """Every maximal run of at least `n` words that the texts, (name, text) pairs, share with the sources.
+    """Every maximal run of at least `n` words that the texts, (name, words) pairs, share with the sources.
 
     `pieces` are all that is left of the sources in the texts' sieve, and `ngrams` how many n-grams the sources had.
     `prompts` are as many as the texts, None where there is none. Raises UsageError for no texts, and for sources that
@@ -52,12 +56,12 @@ def overlap(
         what = "there is no text to look at" if not texts else f"the sources hold no run of {n} words"
         raise UsageError(what, next_step="name other files, or a smaller n")
     index = NgramIndex(pieces, n)
-    words = [prose_words(text) for _, text in texts]
-    found = index.matches(words, [prose_words(prompt or "") for prompt in prompts])
-    subtracted = "subtracted" if any(prompt is not None for prompt in prompts) else "none"
+    words = [own for _, own in texts]
+    subtracted = any(prompt is not None for prompt in prompts)
+    found = index.matches(words, prose_words_of([prompt or "" for prompt in prompts]) if subtracted else ())
     hits = len({match.text for match in found})
     return Overlap(
-        signature=signature("ngram_hits@1", n=n, tokens=TOKENS, prompt=subtracted),
+        signature=signature("ngram_hits@1", n=n, tokens=TOKENS, prompt="subtracted" if subtracted else "none"),
         n=n,
         texts=len(texts),
         hits=hits,

@@ -60,8 +60,14 @@ class Sieve:
 
     def __init__(self, texts: Iterable[Sequence[str]], n: int) -> None:
         self.n = n
-        hashes = [_hashes(" ".join(text).encode("utf-8", "surrogatepass"), n)[1] for text in texts]
-        self._hashes = np.sort(np.concatenate([np.empty(0, dtype=np.uint64), *hashes]))
+        flat = f" {BORDER.decode()} ".join(map(" ".join, texts)).encode()
+        starts, hashes = _hashes(flat, n)
+        borders = np.flatnonzero(np.frombuffer(flat, dtype=np.uint8)[starts] == BORDER[0])
+        own = np.ones(hashes.size, dtype=np.bool_)
+        for k in range(n if hashes.size else 0):
+            across = borders - k
+            own[across[(across >= 0) & (across < own.size)]] = False
+        self._hashes = np.sort(hashes[own])
         self._table = np.zeros(1 << _TABLE_BITS, dtype=np.bool_)
         self._table[_rows(self._hashes)] = True
 

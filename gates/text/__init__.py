@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 
 from gates.text.definition import LETTERS, WORD, normalise, numerals
 from gates.text.quick import BORDER, Case, flat, flat_batch, split, unwrapped
@@ -24,6 +25,7 @@ __all__ = [
     "letters_lost",
     "normalise",
     "prose_words",
+    "prose_words_of",
     "split",
     "words",
 ]
@@ -51,6 +53,18 @@ def letters(text: str, *, case: Case = "keep") -> list[str]:
 def prose_words(text: str, *, case: Case = "lower") -> list[str]:
     """The words of printed prose: as `words`, with line-break hyphens joined and `_italics_` unwrapped first."""
     return split(flat(unwrapped(_bytes(text)), case))
+
+
+def prose_words_of(texts: Sequence[str]) -> list[list[str]]:
+    """`prose_words` of each of many texts, faster than one by one."""
+    found: list[list[str]] = [[]]
+    border = BORDER.decode()
+    for word in split(flat_batch(map(_bytes, texts))):
+        if word == border:
+            found.append([])
+        else:
+            found[-1].append(word)
+    return found if texts else []
 
 
 def flat_prose(text: bytes) -> bytes:

@@ -21,11 +21,11 @@ def test_nothing_to_look_at_and_nothing_to_look_in_are_refused() -> None:
     with pytest.raises(UsageError, match="there is no text to look at"):
         overlap([], 6, [], [])
     with pytest.raises(UsageError, match="the sources hold no run of 14 words"):
-        overlap([], 0, [("t", COPY)], [None], 14)
+        overlap([], 0, [("t", prose_words(COPY))], [None], 14)
 
 
 def test_a_prompt_takes_out_its_own_ngrams_alone() -> None:
-    texts = [("t", SENTENCE), ("u", SENTENCE)]
+    texts = [("t", prose_words(SENTENCE)), ("u", prose_words(SENTENCE))]
     found = overlap([Piece("s", prose_words(SENTENCE))], 10, texts, ["upon the stairs struck nine", None], 4)
     assert [(run.text, run.start, run.length) for run in found.runs] == [(0, 0, 6), (0, 5, 8), (1, 0, 13)]
     assert (found.hits, found.hit_rate, found.signature.rsplit("|")[-1]) == (2, 1.0, "prompt:subtracted")

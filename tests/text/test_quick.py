@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.text import flat_batch, flat_prose, prose_words, split, words
+from gates.text import flat_batch, flat_prose, prose_words, prose_words_of, split, words
 from gates.text.definition import WORD, normalise
 
 BROKEN_LINE = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\r?\n[ \t]*(?=[^\W\d_])")
@@ -69,6 +69,7 @@ def test_every_ascii_character_beside_every_other() -> None:
 def test_a_batch_holds_the_words_of_each_text(texts: list[str]) -> None:
     batch = " ".join(split(flat_batch(text.encode("utf-8", "surrogatepass") for text in texts)))
     assert [part.split() for part in batch.split("\x02")] == [slow_prose_words(text) for text in texts or [""]]
+    assert prose_words_of(texts) == [slow_prose_words(text) for text in texts]
 
 
 def test_a_long_stretch_without_blanks_is_cut_alike() -> None:
