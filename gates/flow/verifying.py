@@ -25,6 +25,7 @@ from gates.flow.measuring import measure
 from gates.flow.rechecking import rederive
 from gates.flow.rescoring import derive_again
 from gates.flow.review import open_reading
+from gates.flow.sharing import check_shared
 from gates.flow.signoff import check_signoffs
 from gates.judge.floors import FloorRule
 from gates.judge.verdict import Verdict, judge
@@ -35,6 +36,7 @@ from gates.record.ledger import Ledger, Stored
 from gates.record.recheck import rechecks
 from gates.record.rescore import rescore_folder, rescores
 from gates.record.seal import SEALING, SealOnDisk, read_seal, unchecked
+from gates.record.share import Share, read_share
 from gates.record.standing import History, in_context
 from gates.record.store import RunStore, finished_files, runs
 from gates.record.vouching import vouch
@@ -95,6 +97,7 @@ def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verifie
     seals = [stored for stored in entries if stored.entry.kind in SEALING]
     for stored in seals:
         notes.guard(partial(_check_seal, History(prereg, entries), stored))
+    shared = _shared(workspace, notes)
     finished = [run for gate in dict.fromkeys(s.entry.gate for s in entries) for run in runs(ledger, gate)]
     for started, ended in finished:
         if ended is not None and ended.entry.kind == "spoiled":
@@ -106,11 +109,11 @@ def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verifie
         if sealed is None:
             notes.breaks.append(f"run {said(started, 'run', int)} of {started.entry.gate} names no seal of this ledger")
             continue
-        notes.guard(partial(_check_run, (workspace, cache, reports), sealed, ended, notes))
-        for entered in rescores(ledger, started.entry.gate, said(started, "run", int)):
-            notes.guard(partial(_check_rescore, (cache, reports), entered))
-        for begun, done in rechecks(ledger, started.entry.gate, said(started, "run", int)):
-            notes.guard(partial(_check_recheck, (cache, reports), begun, done, notes))
+        if shared is not None and f"{ended.entry.gate}/{said(ended, 'run', int):03d}" != shared.run:
+            notes.not_derived.append(f"run {said(ended, 'run', int)} of {ended.entry.gate} is no part of this share")
+            continue
+        notes.guard(partial(_check_run, (workspace, cache, reports), sealed, ended, (notes, shared)))
+        _check_later((ledger, cache, reports), started, notes, shared)
     vouched = vouch(prereg, entries, allowed)
     anchor, cut = committed_breaks(workspace, ledger.path, [stored.sha256 for stored in entries])
     return Verified(
@@ -150,15 +153,26 @@ def _check_seal(history: History, stored: Stored) -> None:
         )
 
 
-def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, notes: _Notes) -> None:
+def _shared(workspace: Path, notes: _Notes) -> Share | None:
+    try:
+        return read_share(workspace)
+    except GatesError as error:
+        notes.breaks.append(error.message)
+        return None
+
+
+def _check_run(
+    places: tuple[Path, Path, Path], seal: Stored, ended: Stored, found: tuple[_Notes, Share | None]
+) -> None:
     """Derive one finished run again: verdict from measurements, report from both, measurements from generations."""
-    workspace, cache, reports = places
+    (workspace, cache, reports), (notes, shared) = places, found
     sealed = _seal(workspace / "prereg", seal)
     store = RunStore(reports, ended.entry.gate, said(ended, "run", int))
-    files = finished_files(store, ended)
+    files = finished_files(store, ended, ("generations.jsonl",) if shared else ())
     ledger = Ledger(workspace / "prereg")
-    store.check_sessions(ledger)
-    _check_read(store.folder, cache, ledger, notes)
+    if shared is None:
+        store.check_sessions(ledger)
+        _check_read(store.folder, cache, ledger, notes)
     measurements = Measurements.parse(files["measurements.json"], where=str(store.folder / "measurements.json"))
     verdict = Verdict.parse(files["verdict.json"], where=str(store.folder / "verdict.json"))
     for name, record in (("measurements.json", measurements), ("verdict.json", verdict)):
@@ -182,6 +196,9 @@ def _check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, not
     told = markdown(sealed, number, measurements, verdict, deviations=store.deviations(), seat=seat)
     if not report.is_file() or report.read_text("utf-8") != told:
         notes.breaks.append(f"{report}: not the report of these measurements and this verdict")
+    if shared is not None:
+        notes.not_derived.append(check_shared(store, ledger, measurements, shared))
+        return
     inputs = sealed_inputs(workspace, cache, sealed)
     if isinstance(inputs, str):
         notes.not_derived.append(f"{store.folder / 'measurements.json'}: {inputs}")
@@ -197,6 +214,21 @@ def _rules(sealed: SealOnDisk) -> Mapping[str, FloorRule] | str:
         return rules_of(sealed.seal.gate)
     except UsageError as error:
         return f"not derived again: {error.message.replace(chr(10), ' ')}{sealed_with(sealed)}"
+
+
+def _check_later(places: tuple[Ledger, Path, Path], started: Stored, notes: _Notes, shared: Share | None) -> None:
+    """Derive again what came after a run: its re-scores and rechecks, which a share leaves out."""
+    ledger, cache, reports = places
+    gate, number = started.entry.gate, said(started, "run", int)
+    scored, checked = rescores(ledger, gate, number), rechecks(ledger, gate, number)
+    if shared is not None:
+        if scored or checked:
+            notes.not_derived.append(f"{len(scored)} re-scores and {len(checked)} rechecks are no part of this share")
+        return
+    for entered in scored:
+        notes.guard(partial(_check_rescore, (cache, reports), entered))
+    for begun, done in checked:
+        notes.guard(partial(_check_recheck, (cache, reports), begun, done, notes))
 
 
 def _check_rescore(places: tuple[Path, Path], entered: Stored) -> None:

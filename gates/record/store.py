@@ -9,7 +9,7 @@ reports/GATE/NUMBER/sessions.jsonl      one line each time generation started or
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -191,8 +191,11 @@ def open_run(ledger: Ledger, reports: Path, gate: str, seal: str, stamp: Stamp) 
     return RunStore(reports, gate, number)
 
 
-def finished_files(store: RunStore, verdict: Stored) -> dict[str, bytes]:
-    """The finished run's files, each checked against the hash that the ledger holds. Raises TamperedError."""
+def finished_files(store: RunStore, verdict: Stored, withheld: Collection[str] = ()) -> dict[str, bytes]:
+    """The finished run's files but for those `withheld`, each checked against the hash that the ledger holds.
+
+    Raises TamperedError.
+    """
     files: dict[str, bytes] = {}
     for name, key in (
         ("generations.jsonl", "generations_sha256"),
@@ -202,6 +205,8 @@ def finished_files(store: RunStore, verdict: Stored) -> dict[str, bytes]:
         ("report.md", "report_sha256"),
     ):
         path = store.folder / name
+        if name in withheld:
+            continue
         if not path.is_file():
             raise TamperedError(f"{path}: the ledger holds its hash and it is missing", next_step="restore it")
         data = path.read_bytes()

@@ -1,0 +1,131 @@
+"""Sharing a run without other people's prose: the record as it is, matched words replaced by how many they are."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from gates.errors import TamperedError, UsageError
+from gates.flow.review import Reading
+from gates.measure.figures import Measurements, NearRun, Run
+from gates.record.body import said
+from gates.record.files import write_once
+from gates.record.ledger import Ledger
+from gates.record.review_list import matched
+from gates.record.share import MANIFEST, TEXTS, Share, SharedText, read_texts
+from gates.record.signoff import signoffs
+from gates.record.store import RunStore, runs
+from gates.records import Generation, canonical, sha256
+from gates.text import prose_words
+
+AS_THEY_ARE = ("measurements.json", "verdict.json", "report.md", "sessions.jsonl")
+
+
+def share(reading: Reading, folder: Path) -> Share:
+    """Write a folder with the run's record and without source text; it can be verified as far as that goes.
+
+    Readers' marks and votes stay behind, for their notes may quote. Raises UsageError unless `folder` is new or empty.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder}: it is there and not empty", next_step="name a new folder")
+    run = reading.run
+    prereg, store = run.workspace / "prereg", run.store
+    home = f"{store.gate}/{store.number:03d}"
+    for name in ("ledger.jsonl", "ledger.head"):
+        write_once(folder / "prereg" / name, (prereg / name).read_bytes())
+    for name in ("seals", "signatures"):
+        if (prereg / name).is_dir():
+            shutil.copytree(prereg / name, folder / "prereg" / name)
+    target = folder / "reports" / home
+    for name in AS_THEY_ARE:
+        write_once(target / name, (store.folder / name).read_bytes())
+    if (store.folder / "signoffs").is_dir():
+        shutil.copytree(store.folder / "signoffs", target / "signoffs")
+    texts = [shared_text(one, runs_in(reading, one)) for one in reading.generations.values()]
+    data = b"".join(canonical(text.as_json()) + b"\n" for text in texts)
+    write_once(target / TEXTS, data)
+    made = _share_of(home, texts, sha256(data), Ledger(prereg))
+    write_once(folder / MANIFEST, canonical(made.as_json()))
+    return made
+
+
+def _share_of(run: str, texts: Sequence[SharedText], texts_sha256: str, ledger: Ledger) -> Share:
+    gates = dict.fromkeys(stored.entry.gate for stored in ledger.entries())
+    known = [f"{gate}/{said(started, 'run', int):03d}" for gate in gates for started, _ in runs(ledger, gate)]
+    return Share(
+        run=run,
+        texts_sha256=texts_sha256,
+        texts=len(texts),
+        omitted=sum(text.omitted for text in texts),
+        withheld=tuple(name for name in known if name != run),
+    )
+
+
+def runs_in(reading: Reading, generation: Generation) -> list[Run | NearRun]:
+    """The matched runs of one generation."""
+    found = matched(reading.run.measurements.arms[generation.arm])
+    return [run for _, some in found for run in some if (run.prompt, run.seed) == generation.key[1:]]
+
+
+def shared_text(generation: Generation, found: Iterable[Run | NearRun]) -> SharedText:
+    """A generation with each matched run replaced by its count; such a text keeps its words and no punctuation."""
+    barred = {place for run in found for place in range(run.start, run.start + run.length)}
+    return SharedText(
+        arm=generation.arm,
+        prompt=generation.prompt,
+        seed=generation.seed,
+        finish_reason=generation.finish_reason,
+        error=generation.error,
+        text=_without(generation.text, barred) if barred else generation.text,
+        text_sha256=sha256(generation.text.encode()),
+        omitted=len(barred),
+    )
+
+
+def _without(text: str, barred: set[int]) -> str:
+    kept: list[str] = []
+    left_out = 0
+    for place, word in enumerate([*prose_words(text, case="keep"), ""]):
+        if place in barred:
+            left_out += 1
+            continue
+        if left_out:
+            kept.append(f"[{left_out} words]")
+            left_out = 0
+        kept.append(word)
+    return " ".join(kept).rstrip()
+
+
+def check_shared(store: RunStore, ledger: Ledger, measurements: Measurements, shared: Share) -> str:
+    """Check what a shared run holds in place of its generations; returns what could not be derived from it.
+
+    Raises TamperedError for texts or sign-offs that are not what their hashes say.
+    """
+    signoffs(store, ledger.entries())
+    texts = list(read_texts(store.folder, shared))
+    if shared != _share_of(f"{store.gate}/{store.number:03d}", texts, shared.texts_sha256, ledger):
+        raise TamperedError(f"{MANIFEST}: it does not say what is here and what is not")
+    _check_omitted(store.folder, texts, measurements)
+    whole = sum(text.omitted == 0 for text in texts)
+    return (
+        f"{store.folder}: shared without {shared.omitted} matched words: measurements, marks and sign-offs are not "
+        f"derived again; {whole} of {len(texts)} texts are whole"
+    )
+
+
+def _check_omitted(folder: Path, texts: Sequence[SharedText], measurements: Measurements) -> None:
+    """What is left out must be what the measurements say was matched, text by text."""
+    expected: dict[tuple[str, int, int], set[int]] = {}
+    for arm, measured in measurements.arms.items():
+        for _, some in matched(measured):
+            for run in some:
+                places = expected.setdefault((arm, run.prompt, run.seed), set())
+                places.update(range(run.start, run.start + run.length))
+    for text in texts:
+        key = (text.arm, text.prompt, text.seed)
+        if text.omitted != len(expected.get(key, ())):
+            raise TamperedError(f"{folder / TEXTS}: of {key} {text.omitted} words are left out, matched are others")
+    missing = expected.keys() - {(text.arm, text.prompt, text.seed) for text in texts}
+    if missing or len({(text.arm, text.prompt, text.seed) for text in texts}) != len(texts):
+        raise TamperedError(f"{folder / TEXTS}: texts are missing, or stand there twice")
