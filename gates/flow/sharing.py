@@ -104,9 +104,9 @@ def check_shared(store: RunStore, ledger: Ledger, measurements: Measurements, sh
     """
     signoffs(store, ledger.entries())
     texts = list(read_texts(store.folder, shared))
+    _check_omitted(store.folder, texts, measurements)
     if shared != _share_of(f"{store.gate}/{store.number:03d}", texts, shared.texts_sha256, ledger):
         raise TamperedError(f"{MANIFEST}: it does not say what is here and what is not")
-    _check_omitted(store.folder, texts, measurements)
     whole = sum(text.omitted == 0 for text in texts)
     return (
         f"{store.folder}: shared without {shared.omitted} matched words: measurements, marks and sign-offs are not "

@@ -36,7 +36,7 @@ from gates.record.ledger import Ledger, Stored
 from gates.record.recheck import rechecks
 from gates.record.rescore import rescore_folder, rescores
 from gates.record.seal import SEALING, SealOnDisk, read_seal, unchecked
-from gates.record.share import Share, read_share
+from gates.record.share import MANIFEST, Share, read_share
 from gates.record.standing import History, in_context
 from gates.record.store import RunStore, finished_files, runs
 from gates.record.vouching import vouch
@@ -97,8 +97,8 @@ def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verifie
     seals = [stored for stored in entries if stored.entry.kind in SEALING]
     for stored in seals:
         notes.guard(partial(_check_seal, History(prereg, entries), stored))
-    shared = _shared(workspace, notes)
     finished = [run for gate in dict.fromkeys(s.entry.gate for s in entries) for run in runs(ledger, gate)]
+    shared = _shared(workspace, [(s.entry.gate, said(s, "run", int)) for s, _ in finished], notes)
     for started, ended in finished:
         if ended is not None and ended.entry.kind == "spoiled":
             continue
@@ -153,12 +153,16 @@ def _check_seal(history: History, stored: Stored) -> None:
         )
 
 
-def _shared(workspace: Path, notes: _Notes) -> Share | None:
+def _shared(workspace: Path, known: list[tuple[str, int]], notes: _Notes) -> Share | None:
+    """What the folder shares, when it is no whole workspace."""
     try:
-        return read_share(workspace)
+        shared = read_share(workspace)
     except GatesError as error:
         notes.breaks.append(error.message)
         return None
+    if shared is not None and shared.run not in {f"{gate}/{number:03d}" for gate, number in known}:
+        notes.breaks.append(f"{workspace / MANIFEST}: it shares {shared.run}, and the ledger knows no such run")
+    return shared
 
 
 def _check_run(
