@@ -6,6 +6,7 @@ const chosen = (what) => document.querySelector(`input[name=${what}]:checked`)?.
 function question(what, text, n, key) {
   const radio = make("input");
   Object.assign(radio, { type: "radio", name: what, value: n, id: `${what}${n}` });
+  radio.setAttribute("aria-label", `Passage ${n + 1}: ${text}`);
   const label = make("label");
   label.append(radio, make("span", text), make("kbd", key));
   return label;
@@ -14,7 +15,7 @@ function question(what, text, n, key) {
 function passage(text, n) {
   const article = make("article");
   const heading = make("h3", `Passage ${n + 1}`);
-  const choices = make("fieldset");
+  const choices = make("div", undefined, "choices");
   choices.append(question("author", "the author's", n, `${n + 1}`), question("best", "reads best", n, "qwe"[n]));
   article.append(heading, make("p", `${text} …`, "text"), choices);
   return article;
