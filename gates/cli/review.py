@@ -31,7 +31,9 @@ _ASK = f"ok or bad, then what it is ({', '.join(LABELS)}) and a note if you like
 @click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--arm", help="Only what signing off this candidate needs; by default what any candidate needs.")
 @click.option("--list", "list_wanted", is_flag=True, help="List the items and end; as without a terminal.")
-@click.option("--mark", nargs=2, type=(str, click.Choice(["ok", "bad"])), help="Mark ITEM ok or bad and end.")
+@click.option(
+    "--mark", "marks", nargs=2, multiple=True, type=(str, click.Choice(["ok", "bad"])), help="Mark ITEM and end."
+)
 @click.option("--as", "label", type=click.Choice(LABELS), help="With --mark: what the matched words are.")
 @click.option("--note", default="", help="With --mark: a note that stays with it.")
 @click.option("--by", help="Who reads; your user name by default.")
@@ -41,7 +43,7 @@ _ASK = f"ok or bad, then what it is ({', '.join(LABELS)}) and a note if you like
 )
 @signing_key
 @as_json
-def review(run: Path, arm: str | None, mark: tuple[str, str] | None, json_wanted: bool, **asked: Any) -> int:
+def review(run: Path, arm: str | None, marks: tuple[tuple[str, str], ...], json_wanted: bool, **asked: Any) -> int:
     """Read what must be read of the finished RUN, a folder such as reports/demo/001.
 
     Shows each unread item on a terminal and asks for a mark; what is marked is kept at once, and the same command
@@ -56,9 +58,10 @@ def review(run: Path, arm: str | None, mark: tuple[str, str] | None, json_wanted
     reading = open_reading(run, cache_dir(os.environ))
     # An unknown arm is told before anything is asked.
     reading.needed(arm)
-    if mark is not None:
-        reading.mark(mark[0], _said(mark[1], asked["label"], asked["note"]), world)
-        reading.enter(world)
+    if marks:
+        with _sitting(reading, world):
+            for name, mark in marks:
+                reading.mark(name, _said(mark, asked["label"], asked["note"]), world)
     elif asked["web"]:
         with _sitting(reading, world):
             serve(ReviewDesk(reading, world, arm), asked["port"])

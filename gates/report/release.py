@@ -9,7 +9,7 @@ from gates.judge.axes import AxisVerdict
 from gates.judge.verdict import Verdict
 from gates.measure.figures import ArmMeasurements, Measurements, MemorisationFigures, Unmeasured, VoiceFigures
 from gates.record.seal import SealOnDisk
-from gates.record.signoff import Release, SignOff
+from gates.record.signoff import Release, Serving, SignOff
 from gates.records import Outcome
 from gates.report.markdown import standing
 from gates.report.marks import code, plain, table
@@ -123,11 +123,17 @@ def _form(signed: SignOff) -> list[list[str]]:
         ["seal", code(signed.seal)],
         ["verdict", code(signed.verdict_sha256)],
         *([f"adapter {plain(name)}", code(value)] for name, value in (form.adapter.files or {}).items()),
-        ["base", code(f"{form.base.get('root') or form.base.get('id')}")],
+        ["base", f"{code(_base(form))} card {code(form.base_card_sha256)}"],
         ["server", code(f"{form.server_version} {form.fingerprint}")],
         ["sampling", code(f"temperature {sampling.temperature:g}, top_p {sampling.top_p:g}, "
                           f"top_k {sampling.top_k}, min_p {sampling.min_p:g}, max_tokens {sampling.max_tokens}")],
     ]  # fmt: skip
+
+
+def _base(form: Serving) -> str:
+    """The base's repository, or its file without the folders of the server that held it."""
+    root = str(form.base.get("root") or form.base.get("id"))
+    return PurePath(root).name if root.startswith("/") else root
 
 
 def compose_line(gate: Gate, arm: str) -> str:
