@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import get_args
 
 import click
+from pydantic import ValidationError
 
 from gates.cli.output import print_json, say, tell
 from gates.cli.show import as_json
 from gates.corpora.cache import cache_dir
-from gates.errors import ExitCode
+from gates.errors import ExitCode, UsageError
 from gates.flow import this_world
 from gates.flow.review import open_reading
 from gates.flow.signoff import Decided, Signed, sign_off
@@ -45,13 +46,21 @@ def signoff(run: Path, json_wanted: bool, key: Path, by: str | None, alias: str 
         --reason "reads well, no copied sentence" --key ~/.ssh/id_ed25519
     """
     world = this_world(say, by=by, key=key)
-    reading = open_reading(run, cache_dir(os.environ))
-    made = sign_off(reading, Decided.model_validate(decided), world, alias)
+    made = sign_off(open_reading(run, cache_dir(os.environ)), _decided(decided), world, alias)
     if json_wanted:
         print_json(_told(made))
     else:
         _print(made)
     return ExitCode.PASS if made.release.complete else ExitCode.INCONCLUSIVE
+
+
+def _decided(asked: dict[str, str]) -> Decided:
+    try:
+        return Decided.model_validate(asked)
+    except ValidationError as error:
+        raise UsageError(
+            f"--reason: {error.errors(include_url=False)[0]['msg']}", next_step="a sign-off states its reason in words"
+        ) from None
 
 
 def _told(made: Signed) -> dict[str, object]:

@@ -17,6 +17,7 @@ from gates.record.signing import fingerprint, public_key
 from gates.record.signoff import (
     Decision,
     Doubt,
+    Reason,
     Release,
     Serving,
     SignOff,
@@ -36,7 +37,7 @@ class Decided(Record):
 
     arm: str
     decision: Decision
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,6 @@ def draft(reading: Reading, decided: Decided, signer: Signer, attempts: int, mar
             f"{signer.by} has not read {len(unread)} of {len(needed)} required items, the first {unread[0][:10]}",
             next_step=f"gates review {run.store.folder} --arm {arm} --by {signer.by}",
         )
-    if not decided.reason.strip():
-        raise UsageError("a sign-off states its reason", next_step="--reason TEXT")
     doubts = tuple(Doubt(item=name, note=told[name].note) for name in needed if told[name].mark == "bad")
     identity = sealed.seal.binding.adapters.get(arm, AdapterIdentity(files=None, card=None))
     outcome = run.verdict.candidates[arm].outcome

@@ -144,6 +144,7 @@ def test_the_command_lists_marks_and_says_what_is_left(reading: Reading) -> None
     refused = gates("review", folder, "--mark", last, "ok", "--note", "x" * 2001)
     assert refused.returncode == 2
     assert "at most 2000 characters" in refused.stderr
+    assert gates("review", folder, "--mark", last, "ok", "--note", "\udcff").returncode == 2
 
 
 def test_a_terminal_shows_item_after_item_and_keeps_each_mark(reading: Reading, root: Path) -> None:

@@ -66,8 +66,11 @@ def test_what_does_not_pass_ships_by_a_stated_waiver_only(reading: Reading, key:
     read_all(reading, "one", "ann")
     with pytest.raises(RefusedError, match="one cannot ship as it is: the verdict is INVALID"):
         signed(reading, key, decided=Decided(arm="one", decision="ship", reason="please"))
-    with pytest.raises(UsageError, match="states its reason"):
-        signed(reading, key, decided=Decided(arm="one", decision="waive", reason="  "))
+    for reason in ("  ", "x" * 2001, "\udcff"):
+        words = ("--arm", "one", "--decision", "waive", "--reason", reason, "--key", key, "--by", "ann")
+        refused = gates("signoff", reading.run.store.folder, *words)
+        assert refused.returncode == 2
+        assert "--reason: String should have at" in refused.stderr or "unicode" in refused.stderr
     waived = signed(reading, key, decided=Decided(arm="one", decision="waive", reason="an empty text is no harm"))
     assert waived.release.complete
     assert "ships with a waiver: an empty text is no harm" in waived.readme
