@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
 from gates.records import Record, Sha256
 
@@ -198,6 +198,24 @@ class ArmMeasurements(Record):
     damage: dict[str, DamageFigures | Unmeasured]
 
 
+class JudgeFigures(Record):
+    """How often the judging model errs on labelled texts: `on_beat` that tell of their beat and `off_beat` that do not.
+
+    `missed` are on their beat and judged off it, `taken` the reverse; `error_rate` is the share of both, with its
+    one-sided 95 % limits. Of `swayed` texts the two orders of the question brought different answers.
+    """
+
+    signature: str
+    on_beat: int
+    off_beat: int
+    missed: int
+    taken: int
+    swayed: int
+    error_rate: Rate
+    error_low: Rate
+    error_high: Rate
+
+
 class Leak(Record):
     """A run of at least 20 words that train and held-out text share.
 
@@ -220,3 +238,10 @@ class Measurements(Record):
     generations_sha256: Sha256
     arms: dict[str, ArmMeasurements]
     leaks: tuple[Leak, ...]
+    judge: JudgeFigures | Unmeasured | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        """Without a judge where none was asked, so that figures measured before there was one keep their hash."""
+        document: dict[str, JsonValue] = handler(self)
+        return {key: value for key, value in document.items() if key != "judge" or value is not None}

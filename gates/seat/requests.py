@@ -59,6 +59,36 @@ def canary_body(gate: Gate, model: str, beat: str, *, tokens: int, top: int) -> 
     }
 
 
+JUDGE_TOP = 20
+"""How many likely tokens a judge's answer must list; vLLM gives as many unless it is told otherwise."""
+
+
+def judge_body(gate: Gate, question: str) -> dict[str, JsonValue]:
+    """The question to the gate's judge as it is recorded: one greedy token with log probabilities, no system line."""
+    model = gate.arms.base.model if gate.judge is None or gate.judge.model is None else gate.judge.model
+    neutral: dict[str, JsonValue] = {
+        **gate.sampling.extra_body,
+        "model": model,
+        "seed": 0,
+        "temperature": 0.0,
+        "top_p": 1.0,
+        "top_k": 0,
+        "min_p": 0.0,
+        "presence_penalty": 0.0,
+        "frequency_penalty": 0.0,
+        "repetition_penalty": 1.0,
+        "max_tokens": 1,
+        "stop": None,
+        "n": 1,
+        "stream": False,
+        "return_token_ids": True,
+    }
+    if gate.prompts.endpoint == "completions":
+        return {**neutral, "prompt": question, "logprobs": JUDGE_TOP}
+    messages: JsonValue = [{"role": "user", "content": question}]
+    return {**neutral, "messages": messages, "logprobs": True, "top_logprobs": JUDGE_TOP}
+
+
 def salted(body: dict[str, JsonValue], cache_salt: str) -> dict[str, JsonValue]:
     """The body as it is sent: with the run's cache salt, so that no other run's cached prefix can answer it."""
     return {**body, "cache_salt": cache_salt}

@@ -19,6 +19,7 @@ BUILT_IN: dict[str, str] = {
     "template_leak": "texts with chat markers, mark-up or assistant talk beyond the author's own rate; higher is worse",
     "garble": "share of words that neither reference, author nor prompt know; higher is worse",
     "name_leak": "texts with a proper name of the train split that the prompt does not hold; higher is worse",
+    "judged_on_beat": "texts that tell of their beat, as the judging model of `judge` says; lower is worse",
 }
 """What each built-in axis measures, in the order in which people read them."""
 

@@ -360,6 +360,20 @@ class Damage(Record):
         return {name: axes[name] for name in (*BUILT_IN, *sorted(axes.keys() - BUILT_IN.keys())) if name in axes}
 
 
+class Judge(Record):
+    """A model that is asked of every text whether it tells of its beat, for the axis `judged_on_beat`.
+
+    `labelled` is a JSONL file of texts whose right answer is known (`{"beat", "text", "on_beat"}` a line, at least 10
+    of each answer): the judge answers them, too, and its error rate stands beside what it says. The axis is INVALID
+    unless the upper 95 % limit of that rate is at most `max_error`. `model` is the base's unless another is named, which
+    must be a control's: no candidate judges.
+    """
+
+    labelled: Text
+    model: Text | None = None
+    max_error: Annotated[float, Field(gt=0, le=1)] = 0.25
+
+
 class Validity(Record):
     """What an arm may show and still be fit to judge, as shares of its generations."""
 
@@ -416,12 +430,13 @@ class Gate(Record):
     tie_break: tuple[Text, ...] = ()
     declarations: Declarations = Field(default_factory=Declarations)
     sign_off: SignOffRule | None = None
+    judge: Judge | None = None
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
-        """Without an unset sign_off, so that gates sealed before there was one keep their hash."""
+        """Without an unset sign_off or judge, so that gates sealed before there was one keep their hash."""
         document: dict[str, JsonValue] = handler(self)
-        return {key: value for key, value in document.items() if key != "sign_off" or value is not None}
+        return {key: value for key, value in document.items() if key not in _LATER or value is not None}
 
     @model_validator(mode="after")
     def _fields_agree(self, info: ValidationInfo) -> Gate:
@@ -430,6 +445,7 @@ class Gate(Record):
             if own is not None and not len(set(own)) == len(own) == len(self.sampling.seeds):
                 raise ValueError(f"arms.controls.{name}.seeds must be as many as sampling.seeds, all different")
         _check_tie_break(self, info.context is not None)
+        _check_judge(self)
         if self.voice.min_specificity is not None and not self.corpora.imposters:
             raise ValueError("voice.min_specificity needs corpora.imposters to compare with")
         limit = self.memorisation.max_protected_rate if self.memorisation else None
@@ -443,6 +459,22 @@ class Gate(Record):
         """The generation seeds of an arm: the gate's, or a control's own."""
         control = self.arms.controls.get(arm)
         return control.seeds if control is not None and control.seeds is not None else self.sampling.seeds
+
+
+_LATER = frozenset({"sign_off", "judge"})
+"""Keys of a gate that are not written where they are unset."""
+
+
+def _check_judge(gate: Gate) -> None:
+    """Raise ValueError for an axis without its judge, a judge without its axis, and a judge that is no arm's model."""
+    if (gate.judge is None) != ("judged_on_beat" not in gate.damage.named()):
+        raise ValueError("judge and damage.judged_on_beat belong together: name both or none")
+    known = {gate.arms.base.model, *(control.model for control in gate.arms.controls.values())}
+    known -= {candidate.model for candidate in gate.arms.candidates.values()}
+    if gate.judge is not None and gate.judge.model is not None and gate.judge.model not in known:
+        raise ValueError(
+            f"judge.model must be the base's or a control's, so that the seal and the canary hold it: {', '.join(known)}"
+        )
 
 
 def _check_tie_break(gate: Gate, written: bool) -> None:

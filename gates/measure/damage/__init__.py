@@ -6,6 +6,7 @@ Shapes: S generation seeds, P prompts; rows are seeds, columns are prompts in th
 from __future__ import annotations
 
 from gates.measure.damage.axis import Answers, Axis, Measured, each, figures, measure_axis
+from gates.measure.damage.judged import judged_on_beat
 from gates.measure.damage.leaks import template_leak
 from gates.measure.damage.length import empty, ran_on, repetition
 from gates.measure.damage.lexis import garble, name_leak
@@ -25,6 +26,7 @@ AXES: dict[str, Axis] = {
         Axis("template_leak@1", "higher", template_leak),
         Axis("garble@1", "higher", garble),
         Axis("name_leak@1", "higher", name_leak),
+        Axis("judged_on_beat@1", "lower", judged_on_beat),
     )
 }
 """Every built-in damage axis by the name that gates call it."""

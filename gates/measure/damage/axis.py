@@ -20,7 +20,8 @@ class Answers:
     """One arm's generations (S, P) with what they were asked for, and the texts that they may be compared with.
 
     `beats` (P,) are the gate's, `prompts` (P,) all that the arm was shown for them, system lines and template
-    included; `max_tokens` is the token limit.
+    included; `max_tokens` is the token limit. `judged` (S, P) are a judging model's log-odds that each text is on its
+    beat, None where it gave no answer; None as a whole where no judge was asked.
     """
 
     generations: tuple[tuple[Generation, ...], ...]
@@ -28,6 +29,7 @@ class Answers:
     max_tokens: int
     prompts: tuple[str, ...] = ()
     library: Library = field(default_factory=Library)
+    judged: tuple[tuple[float | None, ...], ...] | None = None
 
     @property
     def texts(self) -> tuple[tuple[str, ...], ...]:

@@ -1,0 +1,109 @@
+"""Judging by a model: the fixed question in its two orders, its recorded answers, and the texts whose answer is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, JsonValue, ValidationError
+
+from gates.errors import Problem
+from gates.records import Record, Sha256, digest
+from gates.spec.source import listed, located, read_text, shown
+
+FEWEST_LABELLED = 10
+"""Of each answer: fewer labelled texts say next to nothing of a judge."""
+
+Order = Literal["beat-first", "text-first"]
+ORDERS: tuple[Order, Order] = ("beat-first", "text-first")
+
+_BEAT = "The dog barks at a stranger."
+_ON, _OFF = "A man came to the door, and the old dog growled and barked at him.", "She counted the coins twice."
+
+
+def question(order: Order, beat: str, text: str) -> str:
+    """What the judge is asked, word for word. In the other order beat and text, examples, and yes and no are swapped."""
+    one, other = ("yes", "no") if order == "beat-first" else ("no", "yes")
+    examples = [(_BEAT, _ON, "yes"), (_BEAT, _OFF, "no")]
+    shown = examples if order == "beat-first" else examples[::-1]
+    cases = [f"{_case(order, *example[:2])}\nAnswer: {example[2]}" for example in shown]
+    head = f"Does the text tell of what the scene says? Answer {one} or {other}."
+    return "\n\n".join([head, *cases, f"{_case(order, beat, text)}\nAnswer:"])
+
+
+def _case(order: Order, beat: str, text: str) -> str:
+    # On one line each, so that no text can set up a case of its own.
+    lines = [f"Scene: {' '.join(beat.split())}", f"Text: {' '.join(text.split())}"]
+    return "\n".join(lines if order == "beat-first" else lines[::-1])
+
+
+WORDING = digest([question(order, "{beat}", "{text}") for order in ORDERS])
+"""SHA-256 of the fixed prompt in both orders."""
+
+
+class Judgement(Record):
+    """One answer of the judge (`gates.judgement/1`): one line of judgements.jsonl.
+
+    Of a generation (arm, prompt, seed), or of a labelled text: arm None and `prompt` its number from 0. `request` is the
+    body as sent, without the run's cache salt. `yes` and `no` are the log probabilities (nats) of a first token that says
+    so; a word that the seat does not list is taken to be as likely as the last one listed, the most that it can be.
+    `error` says why there is no answer; both are None then.
+    """
+
+    schema_: Literal["gates.judgement/1"] = Field(default="gates.judgement/1", alias="schema")
+    seal: Sha256
+    arm: str | None
+    prompt: int = Field(ge=0)
+    seed: int
+    order: Order
+    request: dict[str, JsonValue]
+    yes: float | None = Field(default=None, le=1e-3)
+    no: float | None = Field(default=None, le=1e-3)
+    model: str | None = None
+    fingerprint: str | None = None
+    error: str | None = None
+
+    @property
+    def key(self) -> tuple[str | None, int, int, Order]:
+        """(arm, prompt, seed, order): unique within a run."""
+        return (self.arm, self.prompt, self.seed, self.order)
+
+
+class Labelled(Record):
+    """A text with its beat, and whether it tells of it: one line of a labelled file."""
+
+    beat: str = Field(min_length=1, max_length=10_000)
+    text: str = Field(max_length=100_000)
+    on_beat: bool
+
+
+def read_labelled(path: Path) -> tuple[Labelled, ...]:
+    """The labelled texts of a JSONL file: `{"beat": ..., "text": ..., "on_beat": true}` a line.
+
+    Raises InputError, with line numbers, for lines that are no such thing, for one that stands there twice, and for a
+    file with fewer than FEWEST_LABELLED texts of either answer.
+    """
+    found: dict[tuple[str, str], Labelled] = {}
+    problems: list[Problem] = []
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            one = Labelled.model_validate_json(line)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"])) or "line"
+            problems.append(located(path, number, place, shown(line), first["msg"]))
+            continue
+        if (one.beat, one.text) in found:
+            problems.append(located(path, number, "text", shown(one.text), "the text stands there already"))
+        found[one.beat, one.text] = one
+    counts = {answer: sum(one.on_beat is answer for one in found.values()) for answer in (True, False)}
+    if not problems and min(counts.values()) < FEWEST_LABELLED:
+        rule = (
+            f"{counts[True]} texts are on their beat and {counts[False]} are not; {FEWEST_LABELLED} of each are needed"
+        )
+        problems.append(located(path, 0, "document", "", rule))
+    if problems:
+        raise listed(path, problems)
+    return tuple(found.values())
