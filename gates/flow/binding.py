@@ -15,8 +15,9 @@ from gates.judge.floors import RULES, FloorRule, rule_of
 from gates.measure.damage import Axis
 from gates.measure.near import NEAR
 from gates.record.seal import AdapterIdentity, Binding, SealOnDisk
-from gates.records import digest
+from gates.records import digest, signature
 from gates.seat.identity import SeatIdentity, adapter_files
+from gates.spec.judging import WORDING
 from gates.spec.prompts import Rendered
 from gates.spec.schema import Gate
 from gates.text import WORDS
@@ -37,7 +38,7 @@ def bind(inputs: Inputs, seat: dict[str, JsonValue], cards: Mapping[str, dict[st
         ),
         frame=inputs.frame.digest(),
         adapters={arm: _adapter(inputs, arm, cards) for arm in inputs.adapters},
-        signatures=signatures(inputs.gate, inputs.axes, inputs.rules),
+        signatures={**signatures(inputs.gate, inputs.axes, inputs.rules), **_judge(inputs)},
         seat=seat,
     )
 
@@ -84,6 +85,14 @@ def context_of(identity: SeatIdentity, gate: Gate) -> dict[str, JsonValue]:
         "packages": packages,
         "seat": identity.context.as_json(),
     }
+
+
+def _judge(inputs: Inputs) -> dict[str, str]:
+    """What the judging model is asked, and the labelled texts it is tried on, by hash."""
+    if inputs.gate.judge is None:
+        return {}
+    labelled = digest([one.as_json() for one in inputs.labelled])
+    return {"judge": signature("judge@1", wording=WORDING, labelled=labelled)}
 
 
 def _plain(rendered: Rendered) -> JsonValue:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from gates.flow.inputs import Inputs
-from gates.flow.measuring import measure
+from gates.flow.recorded import measure_run
 from gates.flow.world import World
 from gates.judge.verdict import Verdict, judge
 from gates.record.ledger import Ledger, Stored
@@ -20,7 +20,7 @@ from gates.report.seat import seat_sentences
 def conclude(inputs: Inputs, sealed: SealOnDisk, store: RunStore, world: World) -> Stored:
     """Measure a run, judge it, write all of it down, and enter the verdict in the ledger."""
     ledger = Ledger(inputs.prereg)
-    measurements = measure(inputs, sealed.sha256, store.generations(sealed.sha256), store.generations_sha256())
+    measurements = measure_run(inputs, sealed.sha256, store)
     history = History(inputs.prereg, ledger.entries())
     verdict = in_context(judge(inputs.gate, measurements, inputs.rules), history, inputs.gate.name, store.number)
     measurements = store.write("measurements.json", measurements)
@@ -28,14 +28,20 @@ def conclude(inputs: Inputs, sealed: SealOnDisk, store: RunStore, world: World) 
     seat = seat_sentences(store.sessions())
     report = markdown(sealed, store.number, measurements, verdict, deviations=store.deviations(), seat=seat)
     store.write_report(report)
-    return ledger.append("verdict", inputs.gate.name, _outcome(store, verdict, report), world.stamp())
+    return ledger.append(
+        "verdict",
+        inputs.gate.name,
+        _outcome(store, verdict, report, judged=inputs.gate.judge is not None),
+        world.stamp(),
+    )
 
 
-def _outcome(store: RunStore, verdict: Verdict, report: str) -> dict[str, JsonValue]:
+def _outcome(store: RunStore, verdict: Verdict, report: str, *, judged: bool) -> dict[str, JsonValue]:
     return {
         "run": store.number,
         "seal": verdict.seal,
         "generations_sha256": store.generations_sha256(),
+        **({"judgements_sha256": store.judgements_sha256()} if judged else {}),
         "measurements_sha256": verdict.measurements_sha256,
         "verdict_sha256": verdict.digest(),
         "sessions_sha256": store.sessions_sha256(),

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from gates.errors import RefusedError, TamperedError, UnfitSeatError
 from gates.flow.binding import bind, cards_of, context_of
 from gates.flow.inputs import Inputs
+from gates.flow.judging import left_to_ask
 from gates.flow.reloads import reloaded
 from gates.flow.seats import OpenSeat, open_seat
 from gates.flow.world import World
@@ -24,6 +25,7 @@ from gates.seat.canary import CanaryReport, check_adapters, same_voices
 from gates.seat.client import SeatClient
 from gates.seat.generate import Run, Task, generate, plan
 from gates.seat.identity import SeatBinding, SeatIdentity, probe
+from gates.seat.judge import Bench, ask
 from gates.seat.pace import Pace, clock_warnings
 from gates.seat.posture import lora_slots, warnings_about
 from gates.seat.repeats import Determinism, repeat_alone, sample_of
@@ -98,6 +100,7 @@ async def _between_two_looks(work: _Work, tasks: Sequence[Task], sessions: Seque
         pace = Pace(work.seat.concurrency, work.seat.attempts, work.world.chance, work.world.now)
         begun = pace.instant()
         await generate(tasks, client, work.store.add, _run_of(work, salt, seen), pace, work.world.watch)
+        await _judge(work, client, salt, seen, pace)
         found = [*clock_warnings(begun, pace.instant()), *_lost(work)]
         sample = sample_of(work.store.generations(work.sealed.sha256))
         again = await repeat_alone(client, work.inputs.gate, sample, salt, work.seat.concurrency)
@@ -105,6 +108,17 @@ async def _between_two_looks(work: _Work, tasks: Sequence[Task], sessions: Seque
         # Under a salt of its own, so that the weights that are loaded now answer, and not a prefix cached before.
         ended = partial(_record, work, "end", found=found, determinism=again)
         await _look(work, client, "end", _new_salt(work), [*sessions, first], ended)
+
+
+async def _judge(work: _Work, client: SeatClient, salt: str, seen: _Seen, pace: Pace) -> None:
+    """Ask the gate's judge what it has not been asked yet."""
+    cases = left_to_ask(work.inputs, work.sealed.sha256, work.store)
+    if not cases:
+        return
+    work.world.say(f"asking the judge: {len(cases)} questions")
+    run = _run_of(work, salt, seen)
+    bench = Bench(run.gate, run.seal, salt, run.fingerprint, run.targets)
+    await ask(cases, client, work.store.add_judgement, bench, pace)
 
 
 def _lost(work: _Work) -> list[str]:

@@ -16,6 +16,8 @@ from gates.flow.roles import check_roles
 from gates.judge.floors import RULES, FloorRule
 from gates.measure.damage import AXES, Axis
 from gates.measure.delta import Frame, make_frame
+from gates.spec.judging import Labelled
+from gates.spec.labelled import read_labelled
 from gates.spec.load import load_gate
 from gates.spec.prompts import Rendered, Shown, all_shown, read_beats, render
 from gates.spec.schema import NOT_DECLARED, Candidate, Control, Gate
@@ -46,6 +48,7 @@ class Inputs:
     rules: Mapping[str, FloorRule] = field(default_factory=lambda: RULES)
     probe: tuple[str, ...] = ()
     protected: Mapping[str, Texts] = field(default_factory=dict)
+    labelled: tuple[Labelled, ...] = ()
 
     @property
     def prereg(self) -> Path:
@@ -117,6 +120,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings, *, adapters
     findings.beats = beats or ()
     probe = _probe(path, workspace, gate, findings)
     places = _adapters(path, workspace, gate, findings) if adapters else {}
+    labelled = _labelled(path, workspace, gate, findings)
     axes = findings.attempt(lambda: axes_of(gate))
     rules = findings.attempt(lambda: rules_of(gate))
 
@@ -150,6 +154,7 @@ def examine(path: Path, cache: Path, gate: Gate, findings: Findings, *, adapters
         axes=axes,
         rules=rules,
         probe=probe,
+        labelled=labelled,
         protected={ref: texts for ref, texts in protected.items() if texts},
     )
     findings.warnings.extend(
@@ -212,6 +217,15 @@ def _probe(path: Path, workspace: Path, gate: Gate, findings: Findings) -> tuple
     if asked is None:
         return ()
     return findings.attempt(lambda: read_beats(resolve_inside(workspace, path, asked.file, field="probe.file"))) or ()
+
+
+def _labelled(path: Path, workspace: Path, gate: Gate, findings: Findings) -> tuple[Labelled, ...]:
+    """The labelled texts of the gate's judge; none without a judge."""
+    asked = gate.judge
+    if asked is None:
+        return ()
+    file = partial(resolve_inside, workspace, path, asked.labelled, field="judge.labelled")
+    return findings.attempt(lambda: read_labelled(file())) or ()
 
 
 def _note_first_words(inputs: Inputs, findings: Findings) -> None:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from gates.errors import TamperedError
 from gates.flow.inputs import Inputs, Texts
+from gates.flow.judging import Judged, judged_of
 from gates.measure.damage import Answers, Library, measure_axis
 from gates.measure.figures import (
     ArmMeasurements,
@@ -23,6 +24,7 @@ from gates.measure.leaks import near_twins, shared_runs
 from gates.measure.memorisation import Sources, measure_memorisation
 from gates.measure.voice import ArmCounts, Yardstick, count_arm, measure_voice
 from gates.records import Generation
+from gates.spec.judging import Judgement
 from gates.spec.prompts import prompt_text
 from gates.text import words
 
@@ -31,7 +33,13 @@ Grid = dict[tuple[int, int], Generation]
 """One arm's generations by (seed, prompt)."""
 
 
-def measure(inputs: Inputs, seal: str, generations: Iterable[Generation], generations_sha256: str) -> Measurements:
+def measure(
+    inputs: Inputs,
+    seal: str,
+    generations: Iterable[Generation],
+    generations_sha256: str,
+    judgements: Iterable[Judgement] = (),
+) -> Measurements:
     """Measure every arm of a run. A pure function of its arguments.
 
     Raises TamperedError for a generation that the gate does not ask for: no run of it recorded that.
@@ -46,6 +54,7 @@ def measure(inputs: Inputs, seal: str, generations: Iterable[Generation], genera
         {name: [document.text for document in texts] for name, texts in inputs.imposters.items()},
         words_per_seed=inputs.gate.voice.words_per_seed,
     )
+    judged = judged_of(inputs, judgements)
     library = Library(*(tuple(d.text for d in texts) for texts in (inputs.train, inputs.heldout, inputs.reference)))
     told = {arm: _told((*grid.values(), *probed.values())) for arm, (grid, probed) in grids.items()}
     counts = {arm: _counts(inputs, arm, grid, yardstick) for arm, (grid, _) in grids.items()}
@@ -60,11 +69,12 @@ def measure(inputs: Inputs, seal: str, generations: Iterable[Generation], genera
                 voice=None if arm == "base" else _voice(counts[arm], counts["base"], yardstick),
                 memorisation=None if sources is None else _memorisation(inputs, grid, sources),
                 extraction=None if sources is None or not inputs.probe else _extraction(inputs, arm, probed, sources),
-                damage=_damage(inputs, arm, grid, library),
+                damage=_damage(inputs, arm, grid, library, judged),
             )
             for arm, (grid, probed) in grids.items()
         },
         leaks=(*shared_runs(train, heldout), *near_twins(train, heldout)),
+        judge=judged.judge,
     )
 
 
@@ -195,7 +205,9 @@ def _first_words(inputs: Inputs, prompt: int) -> str:
     return inputs.shown[prompt].beat if probed else ""
 
 
-def _damage(inputs: Inputs, arm: str, grid: Grid, library: Library) -> dict[str, DamageFigures | Unmeasured]:
+def _damage(
+    inputs: Inputs, arm: str, grid: Grid, library: Library, judged: Judged
+) -> dict[str, DamageFigures | Unmeasured]:
     """The arm's damage figures: what failed is taken as full harm, but for the base, where it would excuse others'."""
     axes, rows = inputs.gate.damage.named(), _rows(inputs, arm, grid)
     if rows is None:
@@ -206,5 +218,8 @@ def _damage(inputs: Inputs, arm: str, grid: Grid, library: Library) -> dict[str,
         max_tokens=inputs.gate.sampling.max_tokens,
         prompts=tuple(prompt_text(inputs.prompt(arm, number)) for number in range(len(inputs.beats))),
         library=library,
+        judged=None
+        if judged.odds is None
+        else tuple(tuple(judged.odds.get((arm, one.prompt, one.seed)) for one in row) for row in rows),
     )
     return {axis: measure_axis(inputs.axes[axis], answers, failed_harm=arm != "base") for axis in axes}

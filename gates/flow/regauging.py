@@ -14,7 +14,7 @@ from gates.flow.binding import bind, signatures
 from gates.flow.finished import FinishedRun, sealed_inputs
 from gates.flow.floors import rules_of
 from gates.flow.inputs import Findings, Inputs, examine, frame_of
-from gates.flow.measuring import measure
+from gates.flow.recorded import measure_run
 from gates.judge.floors import RULES
 from gates.measure.figures import Measurements
 from gates.record.seal import differences
@@ -55,7 +55,7 @@ class Gauge:
             self.state = "used"
             under = replace(inputs, gate=gate, frame=frame_of(inputs.reference, gate.voice.mfw), axes=axes_of(gate))
             store, seal = self.run.store, self.run.sealed.sha256
-            self._found[key] = measure(under, seal, store.generations(seal), store.generations_sha256())
+            self._found[key] = measure_run(under, seal, store)
         return self._found[key]
 
     def _inputs(self) -> Inputs | None:

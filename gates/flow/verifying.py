@@ -21,8 +21,9 @@ from gates.flow.finished import read_run, sealed_inputs, sealed_with
 from gates.flow.floors import rules_of
 from gates.flow.generating import check_recorded
 from gates.flow.importing import check_received
-from gates.flow.measuring import measure
+from gates.flow.judging import left_to_ask
 from gates.flow.rechecking import rederive
+from gates.flow.recorded import measure_run
 from gates.flow.rescoring import derive_again
 from gates.flow.review import open_reading
 from gates.flow.sharing import check_shared
@@ -208,7 +209,8 @@ def _check_run(
         notes.not_derived.append(f"{store.folder / 'measurements.json'}: {inputs}")
         return
     (check_recorded if sealed.seal.imported is None else check_received)(inputs, sealed, store)
-    derived = measure(inputs, sealed.sha256, store.generations(sealed.sha256), store.generations_sha256())
+    left_to_ask(inputs, sealed.sha256, store)
+    derived = measure_run(inputs, sealed.sha256, store)
     _same(store.folder / "measurements.json", measurements.as_json(), derived.as_json())
 
 

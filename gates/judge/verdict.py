@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from gates.judge.axes import AxisVerdict, axis_rng, invalid, validity, voice
+from gates.judge.axes import AxisVerdict, axis_rng, invalid, validity, voice, why_unmeasured
 from gates.judge.damage import damage
 from gates.judge.floors import RULES, BrokenFloorError, Floor, FloorRule, rule_of
 from gates.judge.memorisation import extraction, memorisation
@@ -21,6 +21,7 @@ from gates.judge.standing import Attempts, Standing
 from gates.measure.figures import (
     ArmMeasurements,
     DamageFigures,
+    JudgeFigures,
     Leak,
     Measurements,
     MemorisationFigures,
@@ -28,9 +29,10 @@ from gates.measure.figures import (
 )
 from gates.records import Outcome, Record, Sha256, worst
 from gates.spec.schema import Floored, Gate
-from gates.stats import Array
+from gates.stats import Array, exceeds
 
 BASE = "base"
+JUDGED = "judged_on_beat"
 
 
 class CandidateVerdict(Record):
@@ -75,7 +77,11 @@ def judge(gate: Gate, measurements: Measurements, rules: Mapping[str, FloorRule]
     """
     arms = measurements.arms
     troubles = _run_troubles(gate, measurements)
-    axes = {name: _axes(name, gate, arms, troubles, rules) for name in gate.arms.all() if name != BASE}
+    axes = {
+        name: _tried(_axes(name, gate, arms, troubles, rules), gate, measurements.judge)
+        for name in gate.arms.all()
+        if name != BASE
+    }
     outcomes = {name: worst([axis.outcome for axis in found.values()]) for name, found in axes.items()}
     overall = worst([outcomes[name] for name in gate.arms.candidates])
     return Verdict(
@@ -111,6 +117,24 @@ def _axes(
         rng = axis_rng(axis, gate.seeds(name))
         found[axis] = _guarded(axis, partial(damage, axis, base, arm, threshold, floor, rng))
     return found
+
+
+def _tried(axes: dict[str, AxisVerdict], gate: Gate, tried: object) -> dict[str, AxisVerdict]:
+    """The axes of one arm, the judged one with its judge's error rate: INVALID where that is unknown or too high."""
+    found = axes.get(JUDGED)
+    if gate.judge is None or found is None:
+        return axes
+    if not isinstance(tried, JudgeFigures):
+        return axes | {JUDGED: invalid(JUDGED, f"the judge's error rate: {why_unmeasured(tried)}")}
+    most, n = gate.judge.max_error, tried.on_beat + tried.off_beat
+    said = (
+        f"the judge errs in {tried.missed + tried.taken} of {n} labelled texts: {tried.error_rate:.3f} (95 % limits "
+        f"{tried.error_low:.3f} and {tried.error_high:.3f}); {tried.missed} missed, {tried.taken} wrongly taken, "
+        f"{tried.swayed} swayed by the order"
+    )
+    if exceeds(tried.error_high, most):
+        return axes | {JUDGED: invalid(JUDGED, f"{said}; its upper limit may be {most:.3f} at most")}
+    return axes | {JUDGED: found.model_copy(update={"reason": f"{found.reason}; {said}"})}
 
 
 def _guarded(axis: str, decide: Callable[[], AxisVerdict]) -> AxisVerdict:

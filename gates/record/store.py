@@ -2,6 +2,7 @@
 
 reports/GATE/NUMBER/sessions.jsonl      one line each time generation started or went on: when, which seat, canary
                     generations.jsonl   one line a generation, in the order the answers came
+                    judgements.jsonl    one line an answer of the judging model, where the gate names one
                     measurements.json   every figure
                     verdict.json        what the gate says
                     report.md           the same for people
@@ -21,6 +22,7 @@ from gates.record.body import said
 from gates.record.files import append_line, cut_torn_line, locked, write_once
 from gates.record.ledger import Ledger, Stamp, Stored
 from gates.records import Generation, Record, Sha256, canonical, sha256
+from gates.spec.judging import Judgement
 
 R = TypeVar("R", bound=Record)
 
@@ -60,12 +62,14 @@ class RunStore:
         self.folder = reports / gate / f"{number:03d}"
         self.sessions_path = self.folder / "sessions.jsonl"
         self.generations_path = self.folder / "generations.jsonl"
+        self.judgements_path = self.folder / "judgements.jsonl"
 
     def resume(self, seal: str) -> set[tuple[str, int, int]]:
         """Keys recorded so far, after cutting an unfinished last line. Raises TamperedError on a foreign line."""
         self.folder.mkdir(parents=True, exist_ok=True)
         cut_torn_line(self.sessions_path)
         cut_torn_line(self.generations_path)
+        cut_torn_line(self.judgements_path)
         return {generation.key for generation in self.generations(seal)}
 
     def sessions(self) -> list[Session]:
@@ -149,6 +153,26 @@ class RunStore:
                 seen.add(generation.key)
                 yield generation
 
+    def add_judgement(self, judgement: Judgement) -> None:
+        """Append a judgement; it is on the disk when this returns."""
+        _append(self.judgements_path, judgement)
+
+    def judgements(self, seal: str) -> list[Judgement]:
+        """The recorded judgements. Raises TamperedError for another seal's line or a key that comes twice."""
+        found: dict[tuple[str | None, int, int, str], Judgement] = {}
+        lines = self.judgements_path.read_bytes().splitlines() if self.judgements_path.exists() else []
+        for number, line in enumerate(lines, start=1):
+            place = f"{self.judgements_path}:{number}"
+            judgement = _parsed(Judgement, line, place)
+            if judgement.seal != seal or judgement.key in found:
+                raise TamperedError(f"{place}: another seal's, or {judgement.key} is recorded twice")
+            found[judgement.key] = judgement
+        return list(found.values())
+
+    def judgements_sha256(self) -> str:
+        """SHA-256 of judgements.jsonl as stored; of nothing where no judge was asked."""
+        return sha256(self.judgements_path.read_bytes() if self.judgements_path.exists() else b"")
+
     def generations_sha256(self) -> str:
         """SHA-256 of generations.jsonl as stored; of nothing before the first one."""
         return sha256(self.generations_path.read_bytes() if self.generations_path.exists() else b"")
@@ -197,7 +221,9 @@ def finished_files(store: RunStore, verdict: Stored, withheld: Collection[str] =
     Raises TamperedError.
     """
     files: dict[str, bytes] = {}
+    judged = [("judgements.jsonl", "judgements_sha256")] if "judgements_sha256" in verdict.entry.body else []
     for name, key in (
+        *judged,
         ("generations.jsonl", "generations_sha256"),
         ("measurements.json", "measurements_sha256"),
         ("verdict.json", "verdict_sha256"),

@@ -1,18 +1,12 @@
-"""Judging by a model: the fixed question in its two orders, its recorded answers, and the texts whose answer is known."""
+"""Judging by a model: the fixed question in its two orders, its recorded answers, and texts whose answer is known."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue
 
-from gates.errors import Problem
 from gates.records import Record, Sha256, digest
-from gates.spec.source import listed, located, read_text, shown
-
-FEWEST_LABELLED = 10
-"""Of each answer: fewer labelled texts say next to nothing of a judge."""
 
 Order = Literal["beat-first", "text-first"]
 ORDERS: tuple[Order, Order] = ("beat-first", "text-first")
@@ -22,7 +16,7 @@ _ON, _OFF = "A man came to the door, and the old dog growled and barked at him."
 
 
 def question(order: Order, beat: str, text: str) -> str:
-    """What the judge is asked, word for word. In the other order beat and text, examples, and yes and no are swapped."""
+    """What the judge is asked, word for word. The other order swaps beat and text, the examples, and yes and no."""
     one, other = ("yes", "no") if order == "beat-first" else ("no", "yes")
     examples = [(_BEAT, _ON, "yes"), (_BEAT, _OFF, "no")]
     shown = examples if order == "beat-first" else examples[::-1]
@@ -44,10 +38,10 @@ WORDING = digest([question(order, "{beat}", "{text}") for order in ORDERS])
 class Judgement(Record):
     """One answer of the judge (`gates.judgement/1`): one line of judgements.jsonl.
 
-    Of a generation (arm, prompt, seed), or of a labelled text: arm None and `prompt` its number from 0. `request` is the
-    body as sent, without the run's cache salt. `yes` and `no` are the log probabilities (nats) of a first token that says
-    so; a word that the seat does not list is taken to be as likely as the last one listed, the most that it can be.
-    `error` says why there is no answer; both are None then.
+    Of a generation (arm, prompt, seed), or of a labelled text: arm None and `prompt` its number from 0. `request` is
+    the body as sent, without the run's cache salt. `yes` and `no` are the log probabilities (nats) of a first token
+    that says so; a word that the seat does not list is taken to be as likely as the last one listed, the most that it can
+    be. `error` says why there is no answer; both are None then.
     """
 
     schema_: Literal["gates.judgement/1"] = Field(default="gates.judgement/1", alias="schema")
@@ -75,35 +69,3 @@ class Labelled(Record):
     beat: str = Field(min_length=1, max_length=10_000)
     text: str = Field(max_length=100_000)
     on_beat: bool
-
-
-def read_labelled(path: Path) -> tuple[Labelled, ...]:
-    """The labelled texts of a JSONL file: `{"beat": ..., "text": ..., "on_beat": true}` a line.
-
-    Raises InputError, with line numbers, for lines that are no such thing, for one that stands there twice, and for a
-    file with fewer than FEWEST_LABELLED texts of either answer.
-    """
-    found: dict[tuple[str, str], Labelled] = {}
-    problems: list[Problem] = []
-    for number, line in enumerate(read_text(path).split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            one = Labelled.model_validate_json(line)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"])) or "line"
-            problems.append(located(path, number, place, shown(line), first["msg"]))
-            continue
-        if (one.beat, one.text) in found:
-            problems.append(located(path, number, "text", shown(one.text), "the text stands there already"))
-        found[one.beat, one.text] = one
-    counts = {answer: sum(one.on_beat is answer for one in found.values()) for answer in (True, False)}
-    if not problems and min(counts.values()) < FEWEST_LABELLED:
-        rule = (
-            f"{counts[True]} texts are on their beat and {counts[False]} are not; {FEWEST_LABELLED} of each are needed"
-        )
-        problems.append(located(path, 0, "document", "", rule))
-    if problems:
-        raise listed(path, problems)
-    return tuple(found.values())

@@ -365,8 +365,8 @@ class Judge(Record):
 
     `labelled` is a JSONL file of texts whose right answer is known (`{"beat", "text", "on_beat"}` a line, at least 10
     of each answer): the judge answers them, too, and its error rate stands beside what it says. The axis is INVALID
-    unless the upper 95 % limit of that rate is at most `max_error`. `model` is the base's unless another is named, which
-    must be a control's: no candidate judges.
+    unless the upper 95 % limit of that rate is at most `max_error`. `model` is the base's unless another is named,
+    which must be a control's: no candidate judges.
     """
 
     labelled: Text
@@ -473,7 +473,8 @@ def _check_judge(gate: Gate) -> None:
     known -= {candidate.model for candidate in gate.arms.candidates.values()}
     if gate.judge is not None and gate.judge.model is not None and gate.judge.model not in known:
         raise ValueError(
-            f"judge.model must be the base's or a control's, so that the seal and the canary hold it: {', '.join(known)}"
+            "judge.model must be the base's or a control's, so that seal and canary hold it: "
+            f"{', '.join(sorted(known))}"
         )
 
 
