@@ -25,6 +25,7 @@ from gates.record.votes import Vote
 from gates.records import Generation
 from gates.report.operating import operating_sentences
 from gates.report.terminal import verdict_table
+from gates.spec.judging import Judgement
 from gates.spec.load import json_schema, load_gate
 
 
@@ -73,6 +74,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "seal": Seal.model_json_schema,
     "ledger": Entry.model_json_schema,
     "generation": Generation.model_json_schema,
+    "judgement": Judgement.model_json_schema,
     "measurements": Measurements.model_json_schema,
     "verdict": Verdict.model_json_schema,
     "rescore": Rescore.model_json_schema,

@@ -24,7 +24,7 @@ MAX_RATE = "max-rate@1"
 MAX_RATIO = "max-ratio@1"
 RULE_NAMES = (*RULES, MAX_RATE, MAX_RATIO)
 
-LOWER_IS_WORSE = frozenset({"on_beat"})
+LOWER_IS_WORSE = frozenset({"on_beat", "judged_on_beat"})
 RANGES = {
     VOICE: (0.0, 2.0),
     **dict.fromkeys(
@@ -38,6 +38,7 @@ RANGES = {
             "template_leak",
             "garble",
             "name_leak",
+            "judged_on_beat",
         ),
         (0.0, 1.0),
     ),

@@ -40,8 +40,8 @@ class Judgement(Record):
 
     Of a generation (arm, prompt, seed), or of a labelled text: arm None and `prompt` its number from 0. `request` is
     the body as sent, without the run's cache salt. `yes` and `no` are the log probabilities (nats) of a first token
-    that says so; a word that the seat does not list is taken to be as likely as the last one listed, the most that it can
-    be. `error` says why there is no answer; both are None then.
+    that says so; a word that the seat does not list is taken to be as likely as the last one listed, the most that it
+    can be. `error` says why there is no answer; both are None then.
     """
 
     schema_: Literal["gates.judgement/1"] = Field(default="gates.judgement/1", alias="schema")

@@ -20,7 +20,7 @@ from tests.flow.plugged import install as put
 from tests.judge.arms import HASH
 from tests.small import BEATS, prose, small_workspace
 
-ALLOWED = "allowed here: ran_on, on_beat, empty, repetition, echo, template_leak, garble, name_leak"
+ALLOWED = "allowed here: ran_on, on_beat, empty, repetition, echo, template_leak, garble, name_leak, judged_on_beat"
 
 CODE = '''
 from gates.measure.damage import Axis, each, figures

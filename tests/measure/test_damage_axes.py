@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -53,6 +54,8 @@ def asked(given: Generation, beat: str = BEAT, template: str = "Beat: {}", libra
         max_tokens=400,
         prompts=tuple(map(template.format, beats)),
         library=library,
+        # A judge that takes whatever barks for its beat, and says so with two nats.
+        judged=(tuple(2.0 if "barked" in text else -2.0 for text in (given.text, *OTHERS)),),
     )
 
 
@@ -99,6 +102,8 @@ EXAMPLES = [
     ("name_leak", "It was Rochester\u2019s.", 1.0, {}),
     ("name_leak", "Mr. Rochester came in.", 0.0, {"beat": "Mr. Rochester\u2019s horse slips."}),
     ("name_leak", "a city called rochester", 0.0, {}),
+    ("judged_on_beat", "The old dog growled at him and barked.", 1.0, {}),
+    ("judged_on_beat", "She counted coins.", 0.0, {}),
 ]  # fmt: skip
 
 
@@ -301,3 +306,16 @@ def test_figures_of_values() -> None:
     assert found == DamageFigures(
         signature="polite@1", worse="lower", values=((1.0, 0.0), (1.0, 1.0)), per_seed=(0.5, 1.0), rate=0.75
     )
+
+
+def test_a_judgement_that_is_missing_is_no_figure_and_a_tie_is_a_miss() -> None:
+    given = asked(answer("He barked."))
+    for odds, expected in ((0.0, 0.0), (1e-9, 1.0)):
+        found = measure_axis(AXES["judged_on_beat"], replace(given, judged=((odds, *given.judged[0][1:]),)))
+        assert found.values[0][0] == expected
+    lost = replace(given, judged=((None, *given.judged[0][1:]),))
+    assert measure_axis(AXES["judged_on_beat"], lost) == Unmeasured(
+        unmeasured="1 of 10 judgements are missing or failed"
+    )
+    unasked = measure_axis(AXES["judged_on_beat"], replace(given, judged=None))
+    assert unasked == Unmeasured(unmeasured="no judge was asked")

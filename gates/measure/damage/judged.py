@@ -28,11 +28,11 @@ def judged_on_beat(answers: Answers) -> Measured:
 
     For "The dog barks at a stranger." Passing: "The old dog growled at him and barked." Failing: "She counted coins."
     """
-    if answers.judged is None:
+    if answers.judged is None and answers.generations:
         return Unmeasured(unmeasured="no judge was asked")
     rows = [
         [0.0 if given.error is not None else odds for given, odds in zip(*pair, strict=True)]
-        for pair in zip(answers.generations, answers.judged, strict=True)
+        for pair in zip(answers.generations, answers.judged or (), strict=True)
     ]
     lost = sum(odds is None for row in rows for odds in row)
     if lost:
