@@ -252,6 +252,8 @@ def test_signatures_say_how_values_were_made() -> None:
         f"template_leak@1|signs:signs@1|alpha:0.01|own_words:{len(TRAIN.split()) + 4}",
         f"garble@1|tokens:words@1|vocabulary:{len(LIBRARY.vocabulary)}",
         "name_leak@1|names:2|mid_sentence:3|lower_case:0.02|peculiar:10|tokens:words@1",
+        # Whoever changes the question changes what it measures, and then this.
+        "judged_on_beat@1|wording:d22ea57e9db9|orders:2",
     ]
 
 
