@@ -283,24 +283,24 @@ def test_a_real_model_judges_through_the_embedded_seat(tmp_path: Path, root: Pat
     workspace = new_workspace(tmp_path, root)
     gate = workspace / "prereg/small.yaml"
     gate.write_text(SMALL, "utf-8")
-    beats = ("A ship sinks in a storm.", "A girl feeds the birds.", "Two brothers quarrel over land.")
+    beats = ("A ship sinks in a storm.", "A girl feeds the birds.")
     (gate.parent / "beats.txt").write_text("\n".join(beats), "utf-8")
     labelled = [
-        {"beat": beat, "text": f"{beat} It was late, number {n}.", "on_beat": True} for beat in beats for n in range(4)
+        {"beat": beat, "text": f"{beat} It was late, number {n}.", "on_beat": True} for beat in beats for n in range(5)
     ] + [
         {"beat": beat, "text": f"The price of corn rose by {n} pence.", "on_beat": False}
         for beat in beats
-        for n in range(4)
+        for n in range(5)
     ]
     (gate.parent / "labelled.jsonl").write_text("\n".join(map(json.dumps, labelled)), "utf-8")
     assert gates("seal", gate, "--yes").returncode == 0
     ran = gates("run", gate)
     folder = workspace / "reports/small/001"
     found = lines(folder / "judgements.jsonl")
-    assert len(found) == 2 * (24 + 12), ran.stderr
+    assert len(found) == 2 * (20 + 8), ran.stderr
     assert [j["error"] for j in found if j["error"]] == []
     figures = json.loads((folder / "measurements.json").read_bytes())
-    assert figures["judge"]["on_beat"] == figures["judge"]["off_beat"] == 12
+    assert figures["judge"]["on_beat"] == figures["judge"]["off_beat"] == 10
     assert {name: "rate" in arm["damage"]["judged_on_beat"] for name, arm in figures["arms"].items()} == {
         "base": True,
         "e12": True,
