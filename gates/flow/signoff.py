@@ -9,8 +9,10 @@ from pathlib import Path
 from gates.errors import GatesError, RefusedError, TamperedError, UsageError
 from gates.flow.review import Reading
 from gates.flow.world import World
+from gates.record.body import said
 from gates.record.chain import with_ancestors
 from gates.record.ledger import Ledger, Stored
+from gates.record.rescore import told
 from gates.record.review import latest
 from gates.record.seal import AdapterIdentity
 from gates.record.signing import fingerprint, public_key
@@ -50,6 +52,14 @@ class Signer:
 
 
 @dataclass(frozen=True)
+class Known:
+    """What the ledger knew when a decision was made: runs of the gate, and in sentences the re-scores of this one."""
+
+    attempts: int
+    rescored: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Signed:
     """A sign-off, its file, and what the candidate's sign-offs amount to; the texts that go with a release."""
 
@@ -73,7 +83,7 @@ def sign_off(reading: Reading, decided: Decided, world: World, alias: str | None
     _refuse_other_bytes(reading, decided.arm)
     stamp = world.stamp()
     signer = Signer(stamp.by, stamp.at, fingerprint(public_key(key)))
-    made = draft(reading, decided, signer, run.attempts)
+    made = draft(reading, decided, signer, _known(reading, Ledger(run.workspace / "prereg").entries(), decided.arm))
     reading.enter(world)
     ledger = Ledger(run.workspace / "prereg")
     path = write_signoff(run.store, ledger, made, stamp)
@@ -88,21 +98,21 @@ def sign_off(reading: Reading, decided: Decided, world: World, alias: str | None
     )
 
 
-def draft(reading: Reading, decided: Decided, signer: Signer, attempts: int, marks: int | None = None) -> SignOff:
+def draft(reading: Reading, decided: Decided, signer: Signer, known: Known, marks: int | None = None) -> SignOff:
     """The sign-off that these records and the first `marks` marks (all of them by default) allow; nothing is written.
 
     Raises as `sign_off` does.
     """
     run, arm = reading.run, decided.arm
     sealed, gate, needed = run.sealed, run.seal.gate, reading.needed(arm)
-    told = latest(reading.review.read(marks), reading.list_sha256, signer.by)
-    unread = [name for name in needed if name not in told]
+    marked = latest(reading.review.read(marks), reading.list_sha256, signer.by)
+    unread = [name for name in needed if name not in marked]
     if unread:
         raise RefusedError(
             f"{signer.by} has not read {len(unread)} of {len(needed)} required items, the first {unread[0][:10]}",
             next_step=f"gates review {run.store.folder} --arm {arm} --by {signer.by}",
         )
-    doubts = tuple(Doubt(item=name, note=told[name].note) for name in needed if told[name].mark == "bad")
+    doubts = tuple(Doubt(item=name, note=marked[name].note) for name in needed if marked[name].mark == "bad")
     identity = sealed.seal.binding.adapters.get(arm, AdapterIdentity(files=None, card=None))
     outcome = run.verdict.candidates[arm].outcome
     _refuse(decided, _against(outcome, doubts, identity))
@@ -116,7 +126,7 @@ def draft(reading: Reading, decided: Decided, signer: Signer, attempts: int, mar
         decision=decided.decision,
         reason=decided.reason,
         outcome=outcome,
-        attempts=attempts,
+        attempts=known.attempts,
         generations_sha256=run.measurements.generations_sha256,
         measurements_sha256=run.verdict.measurements_sha256,
         verdict_sha256=run.verdict.digest(),
@@ -134,7 +144,7 @@ def draft(reading: Reading, decided: Decided, signer: Signer, attempts: int, mar
             fingerprint=_text(seat.get("fingerprint")),
             sampling=gate.sampling,
         ),
-        caveats=caveats(sealed, run.measurements, run.verdict, arm, attempts),
+        caveats=(*known.rescored, *caveats(sealed, run.measurements, run.verdict, arm, known.attempts)),
         signers=(gate.sign_off or SignOffRule()).signers,
         at=signer.at,
         by=signer.by,
@@ -146,8 +156,8 @@ def check_signoffs(reading: Reading, entries: Sequence[Stored]) -> list[SignOff]
     """Derive every sign-off of a run again, from the records and marks that it names. Raises TamperedError."""
     found = signoffs(reading.run.store, entries)
     for stored, signed in found:
-        known = with_ancestors(entries, set(stored.entry.previous))
-        attempts = sum(s.entry.kind == "run" and s.entry.gate == signed.gate for s in entries if s.sha256 in known)
+        before = with_ancestors(entries, set(stored.entry.previous))
+        known = _known(reading, [one for one in entries if one.sha256 in before], signed.arm)
         place = f"{reading.run.store.folder / 'signoffs'}: the sign-off of {signed.arm} by {signed.by}"
         signing_key = stored.entry.body.get("signing_key")
         if not isinstance(signing_key, str) or fingerprint(signing_key) != signed.key:
@@ -156,12 +166,27 @@ def check_signoffs(reading: Reading, entries: Sequence[Stored]) -> list[SignOff]
             raise TamperedError(f"{place} is not of the time or person that the ledger names")
         decided = Decided(arm=signed.arm, decision=signed.decision, reason=signed.reason)
         try:
-            again = draft(reading, decided, Signer(signed.by, signed.at, signed.key), attempts, signed.marks)
+            again = draft(reading, decided, Signer(signed.by, signed.at, signed.key), known, signed.marks)
         except GatesError as error:
             raise TamperedError(f"{place} could not have been made: {error.message}") from None
         if again != signed:
             raise TamperedError(f"{place}: derived again it differs")
     return [signed for _, signed in found]
+
+
+def _known(reading: Reading, entries: Sequence[Stored], arm: str) -> Known:
+    store = reading.run.store
+    mine = [one for one in entries if one.entry.gate == store.gate]
+    scored = [one for one in mine if one.entry.kind == "rescore" and said(one, "run", int) == store.number]
+    return Known(
+        attempts=sum(one.entry.kind == "run" for one in mine),
+        rescored=tuple(f"{told(one)}; {arm}: {_outcome(one, arm)}" for one in scored),
+    )
+
+
+def _outcome(rescored: Stored, arm: str) -> str:
+    candidates = rescored.entry.body.get("candidates")
+    return str(candidates.get(arm, "not judged")) if isinstance(candidates, dict) else "not judged"
 
 
 def _standing(reading: Reading, arm: str, entries: Sequence[Stored]) -> tuple[Release, list[SignOff]]:

@@ -138,6 +138,21 @@ def test_two_signers_are_two_people_with_two_keys(tmp_path: Path, made_cache: Pa
     assert verify(reading.run.workspace, made_cache).breaks == ()
 
 
+def test_a_re_score_is_told_to_whoever_reads_the_decision(
+    reading: Reading, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATES_CACHE", str(reading.cache))
+    read_all(reading, "two", "ann")
+    before = signed(reading, key).signoff.caveats
+    ended = gates("rescore", reading.run.store.folder, "--rule", "pairwise-calibrated@1", "--reason", "a stricter rule")
+    assert ended.returncode in {0, 1, 3, 4}, ended.stderr
+    after = signed(reading, key).signoff.caveats
+    (added,) = [sentence for sentence in after if sentence not in before]
+    assert added.startswith("re-scored 001, rule pairwise-calibrated@1: ")
+    assert "; two: " in added
+    assert verify(reading.run.workspace, reading.cache).breaks == ()
+
+
 def test_other_adapter_bytes_are_not_signed(reading: Reading, key: Path) -> None:
     read_all(reading, "two", "ann")
     (reading.run.workspace / "prereg" / "one.gguf").write_bytes(b"another")
