@@ -116,6 +116,15 @@ def voice_power(
     )
 
 
+def pass_curve(
+    floor: FloorOf, k: int, times: float, rng: np.random.Generator, shifts: Array
+) -> tuple[tuple[float, float], ...]:
+    """(shift, share of gates that pass) for each of `shifts` (in units of the seeds' sd), as in `voice_power`."""
+    gates = affordable(MANY_SEEDS * MARGIN_GATES, k)
+    short = lacking(floor, rng.standard_normal((gates, k)), rng.standard_normal((gates, k)), times)
+    return tuple((float(shift), float(np.mean(exceeds(shift, short)))) for shift in shifts)
+
+
 def noise_power(floor: FloorOf, k: int, times: float, sd_ratio: float, rng: np.random.Generator) -> NoisePower:
     """A rule's true level at k seeds when the candidate's sd is `sd_ratio` times the base's, by simulation."""
     gates = affordable(GATES, k)

@@ -6,7 +6,7 @@ from scipy.special import ndtr
 
 from gates.errors import UsageError
 from gates.judge.floors import RULES, calibration, pairwise_level
-from gates.spec.power import margin_power, noise_power, rate_power, voice_power, zero_floor
+from gates.spec.power import margin_power, noise_power, pass_curve, rate_power, voice_power, zero_floor
 
 KS = (2, 3, 4, 5, 10)
 
@@ -159,3 +159,11 @@ def test_the_chance_of_a_floor_of_zero_is_the_published_one():
     assert np.sqrt(zero_floor(100, 3, 0.01).chance) == pytest.approx(0.106, abs=0.0005)
     assert zero_floor(1, 2, 0.5).chance == pytest.approx(0.25), "two coins agree half the time, in both arms a quarter"
     assert zero_floor(10, 4, 0.0).chance == 1.0
+
+
+def test_the_curve_of_a_rule_goes_through_its_known_points() -> None:
+    # The pairwise range at k = 2 passes 10.8 % of candidates without a move, by a quadrature that is not this code.
+    power = voice_power(pairwise, 2, 1.0, rng(), 20_000)
+    curve = pass_curve(pairwise, 2, 1.0, rng(), np.array([0.0, power.shift_80, 50.0]))
+    assert [shift for shift, _ in curve] == pytest.approx([0.0, power.shift_80, 50.0])
+    assert [share for _, share in curve] == pytest.approx([pairwise_level(2), 0.8, 1.0], abs=0.012)
