@@ -48,12 +48,7 @@ def measure(
     train, heldout = _by_name(inputs.train), _by_name(inputs.heldout)
     memorised = inputs.gate.memorisation
     sources = _sources(inputs, train, heldout, memorised.n) if memorised is not None else None
-    yardstick = Yardstick.of(
-        inputs.frame,
-        [(document.title, document.text) for document in inputs.heldout],
-        {name: [document.text for document in texts] for name, texts in inputs.imposters.items()},
-        words_per_seed=inputs.gate.voice.words_per_seed,
-    )
+    yardstick = yardstick_of(inputs)
     judged = judged_of(inputs, judgements)
     library = Library(*(tuple(d.text for d in texts) for texts in (inputs.train, inputs.heldout, inputs.reference)))
     told = {arm: _told((*grid.values(), *probed.values())) for arm, (grid, probed) in grids.items()}
@@ -75,6 +70,16 @@ def measure(
         },
         leaks=(*shared_runs(train, heldout), *near_twins(train, heldout)),
         judge=judged.judge,
+    )
+
+
+def yardstick_of(inputs: Inputs) -> Yardstick:
+    """What a gate's arms are measured against."""
+    return Yardstick.of(
+        inputs.frame,
+        [(document.title, document.text) for document in inputs.heldout],
+        {name: [document.text for document in texts] for name, texts in inputs.imposters.items()},
+        words_per_seed=inputs.gate.voice.words_per_seed,
     )
 
 

@@ -66,7 +66,7 @@ def write_once(path: Path, data: bytes) -> None:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Replace a pointer file in one step (the ledger's head, nothing else)."""
+    """Replace a file that is no record in one step: the ledger's head, a page that can be made again."""
     with _beside(path, data) as beside:
         beside.replace(path)
     sync_folder(path.parent)
@@ -103,6 +103,21 @@ def append_line(path: Path, line: bytes) -> None:
         os.fsync(handle.fileno())
     if new:
         sync_folder(path.parent)
+
+
+def held(path: Path) -> bool:
+    """Whether another process holds the lock file `path`; nobody is kept waiting."""
+    if not path.exists():
+        return False
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(handle)
 
 
 @contextmanager

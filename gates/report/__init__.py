@@ -1,1 +1,1 @@
-"""What people read: terminal table and report.md."""
+"""What people read: terminal table, report.md and the page report.html."""

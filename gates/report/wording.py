@@ -11,13 +11,21 @@ from gates.spec.source import printable
 
 SYMBOLS = {Outcome.PASS: "✔", Outcome.FAIL: "✘", Outcome.INCONCLUSIVE: "?", Outcome.INVALID: "!"}
 
+ANSWERS = {
+    Outcome.PASS: "may ship, as far as this gate can say",
+    Outcome.FAIL: "may not ship",
+    Outcome.INCONCLUSIVE: "may not ship yet: the evidence cannot decide",
+    Outcome.INVALID: "may not ship: not fit to judge",
+}
+"""What an outcome means for a candidate, in words."""
+
 _UNSIGNED = {"memorisation", "extraction"}
-_FIRST = ("run", "validity", "voice", "same_voice", "memorisation", "extraction")
+FIRST = ("run", "validity", "voice", "same_voice", "memorisation", "extraction")
 
 
 def in_order(axes: Mapping[str, AxisVerdict]) -> list[AxisVerdict]:
     """The axes as people read them: the whole run, validity, voice, memorisation, extraction, then damage by name."""
-    return sorted(axes.values(), key=lambda axis: (_FIRST.index(axis.axis) if axis.axis in _FIRST else 9, axis.axis))
+    return sorted(axes.values(), key=lambda axis: (FIRST.index(axis.axis) if axis.axis in FIRST else 9, axis.axis))
 
 
 def is_imported(verdict: Verdict) -> bool:
@@ -40,7 +48,7 @@ def number(value: float | None, *, signed: bool = False) -> str:
 def value_of(axis: AxisVerdict) -> str:
     """The axis's figure with its one-sided 95 % limits where they decide."""
     text = number(axis.value, signed=axis.axis not in _UNSIGNED)
-    if axis.value is not None and axis.axis not in _FIRST:
+    if axis.value is not None and axis.axis not in FIRST:
         text = f"harm {text}"
     if axis.low is None or axis.high is None:
         return text
@@ -74,3 +82,13 @@ def why_changed(old: AxisVerdict | None, new: AxisVerdict | None) -> str:
         if before != after
     ]
     return "; ".join([outcome, *parts]) if parts else f"{outcome}: nothing differs" if same else outcome
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it: 42 s, 3 min 20 s, 2 h 05 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
