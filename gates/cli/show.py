@@ -67,16 +67,18 @@ def progress() -> Iterator[Callable[[Done], None]]:
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[speed]:.0f} tokens/s"),
-        TextColumn("{task.fields[trouble]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        # Plain text: an arm's name is no mark-up of the console's.
+        TextColumn("{task.fields[arms]}", markup=False),
         console=Console(stderr=True),
     )
     with bar:
-        task = bar.add_task("generating", total=None, speed=0.0, trouble="")
+        task = bar.add_task("generating", total=None, speed=0.0, arms="")
 
         def watch(done: Done) -> None:
-            bar.update(task, completed=done.done, total=done.total, speed=_speed(done, started), trouble=_trouble(done))
+            told = ", ".join(filter(None, (_arms(done), _trouble(done))))
+            bar.update(task, completed=done.done, total=done.total, speed=_speed(done, started), arms=told)
 
         yield watch
 
@@ -91,9 +93,10 @@ def _plain_lines(started: float) -> Callable[[Done], None]:
             return
         last = now
         left = (done.total - done.done) * (now - started) / done.done
+        told = ", ".join(filter(None, (_trouble(done), _arms(done))))
         say(
             f"generated {done.done} of {done.total}, {_speed(done, started):.0f} tokens/s, about {left:.0f} s left"
-            + (f", {trouble}" if (trouble := _trouble(done)) else "")
+            + (f", {told}" if told else "")
         )
 
     return watch
@@ -101,6 +104,10 @@ def _plain_lines(started: float) -> Callable[[Done], None]:
 
 def _speed(done: Done, started: float) -> float:
     return done.completion_tokens / max(1e-9, time.monotonic() - started)
+
+
+def _arms(done: Done) -> str:
+    return ", ".join(f"{arm} {count}/{total}" for arm, (count, total) in done.arms.items())
 
 
 def _trouble(done: Done) -> str:

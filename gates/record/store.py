@@ -19,7 +19,7 @@ from pydantic import Field, JsonValue
 
 from gates.errors import RecordError, TamperedError
 from gates.record.body import said
-from gates.record.files import append_line, cut_torn_line, locked, write_once
+from gates.record.files import append_line, cut_torn_line, held, locked, write_once
 from gates.record.ledger import Ledger, Stamp, Stored
 from gates.records import Generation, Record, Sha256, canonical, sha256
 from gates.spec.judging import Judgement
@@ -190,6 +190,11 @@ class RunStore:
     def write_report(self, text: str) -> None:
         """Write report.md, once."""
         write_once(self.folder / "report.md", text.encode())
+
+
+def is_running(reports: Path, gate: str) -> bool:
+    """Whether a process holds the gate: one of its runs is being generated, measured or judged."""
+    return held(reports / gate / ".lock")
 
 
 def gate_lock(reports: Path, gate: str) -> AbstractContextManager[None]:

@@ -53,13 +53,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far generation is: counts since this start. `errors` counts generations without an answer, by arm."""
+    """How far generation is: counts since this start.
+
+    `errors` counts generations without an answer, by arm; `arms` holds (done, total) of each arm.
+    """
 
     done: int
     total: int
     completion_tokens: int
     retries: int
     errors: Mapping[str, int]
+    arms: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def plan(gate: Gate, prompts_count: int, order_seed: int) -> list[Task]:
@@ -129,15 +133,19 @@ class _Driver:
         self._answered = 0
         self._done = self._tokens = self._retries = 0
         self._errors: Counter[str] = Counter()
+        self._by_arm: Counter[str] = Counter()
+        self._totals = Counter(task.arm for task in tasks)
 
     def progress(self) -> Progress:
-        return Progress(self._done, self._total, self._tokens, self._retries, dict(self._errors))
+        arms = {arm: (self._by_arm[arm], total) for arm, total in self._totals.items()}
+        return Progress(self._done, self._total, self._tokens, self._retries, dict(self._errors), arms)
 
     async def work(self) -> None:
         for task in self._queue:
             generation = await self._settle(task)
             self._write(generation)
             self._done += 1
+            self._by_arm[task.arm] += 1
             self._tokens += generation.usage.completion_tokens if generation.usage else 0
             self._errors.update([task.arm] if generation.error else [])
             self._watch(self.progress())

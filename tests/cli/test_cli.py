@@ -312,11 +312,12 @@ def test_closed_streams_are_no_traceback(command: str, code: int, said: str) -> 
 def test_without_a_terminal_progress_is_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     with progress() as watch:
         watch(Progress(done=1, total=3, completion_tokens=20, retries=0, errors={}))
-        watch(Progress(done=3, total=3, completion_tokens=60, retries=2, errors={"one": 1}))
+        arms = {"base": (1, 1), "one": (2, 2)}
+        watch(Progress(done=3, total=3, completion_tokens=60, retries=2, errors={"one": 1}, arms=arms))
     first, *rest = capsys.readouterr().err.splitlines()
     assert rest == []  # the first answer came before a line was due; the last one always has its line
     assert first.startswith("generated 3 of 3, ")
-    assert first.endswith(" tokens/s, about 0 s left, 2 retries, 1 errors in one")
+    assert first.endswith(" tokens/s, about 0 s left, 2 retries, 1 errors in one, base 1/1, one 2/2")
 
 
 def test_without_stderr_there_is_nobody_to_ask_or_to_show_progress(monkeypatch: pytest.MonkeyPatch) -> None:
