@@ -66,7 +66,9 @@ def _summarise(read: FinishedRun) -> None:
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if path:
         with Path(path).open("a", encoding="utf-8") as handle:
-            handle.write(step_summary(read.sealed, read.store.number, read.verdict, standing(read.sealed)))
+            handle.write(
+                step_summary(read.sealed, read.store.number, read.verdict, standing(read.sealed, read.verdict))
+            )
 
 
 def _named(path: Path | None) -> str | None:

@@ -39,8 +39,8 @@ class Judged(Record):
 class RunItem(Record):
     """One run of one gate. `state`: finished, spoiled, running, stopped, or changed (not what the ledger says).
 
-    `standing`: prospective or post-hoc, of the seal. `author`: the corpus of the held-out text. `page`: where to look,
-    relative to reports/, empty where there is nothing yet.
+    `standing`: the verdict's, or what the seal alone shows of it. `author`: the corpus of the held-out text. `page`:
+    where to look, relative to reports/, empty where there is nothing yet.
     """
 
     gate: str
@@ -91,12 +91,24 @@ def _item(workspace: Path, entries: Sequence[Stored], started: Stored, ended: St
         begun=started.entry.at,
         by=started.entry.by,
         state=state,
-        standing="post-hoc" if seal.runs_before else "prospective",
+        standing=_standing(seal, verdict),
         outcome="INVALID" if state == "spoiled" else verdict.outcome.value if verdict else "",
         candidates=_candidates(verdict) if verdict else {},
-        events=tuple(_event(s) for s in entries if s.entry.kind in _AFTER and _concerns(s, gate, number)),
+        events=events_of(entries, gate, number),
         page=next((f"{gate}/{number:03d}/{name}" for name in _PAGES if (store.folder / name).is_file()), ""),
     )
+
+
+def _standing(seal: Seal, verdict: Verdict | None) -> str:
+    """As the verdict says; of one that is older than standings, or not there yet, as the seal shows."""
+    if verdict is not None and verdict.standing is not None:
+        return verdict.standing.name
+    return "post-hoc" if seal.runs_before else "prospective"
+
+
+def events_of(entries: Sequence[Stored], gate: str, number: int) -> tuple[Event, ...]:
+    """What the ledger holds of a run after its verdict, in its order."""
+    return tuple(_event(s) for s in entries if s.entry.kind in _AFTER and _concerns(s, gate, number))
 
 
 _PAGES = ("report.html", "report.md")

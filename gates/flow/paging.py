@@ -8,6 +8,7 @@ from pathlib import Path
 from gates.errors import CorpusError
 from gates.flow.curve import power_curve
 from gates.flow.finished import FinishedRun, sealed_inputs
+from gates.flow.history import Event, events_of
 from gates.flow.inputs import Inputs
 from gates.flow.measuring import yardstick_of
 from gates.measure.figures import ArmMeasurements, MemorisationFigures, NearRun, Run, Source
@@ -15,6 +16,7 @@ from gates.measure.memorisation import excerpt
 from gates.measure.movers import Movers, measure_movers
 from gates.measure.ngrams import NgramIndex
 from gates.measure.voice import ArmCounts, Yardstick, count_arm
+from gates.record.ledger import Ledger
 from gates.records import Generation
 from gates.report.html.model import Matched, Page, Place
 from gates.report.html.texts import shown_prompt
@@ -49,7 +51,13 @@ def page_of(run: FinishedRun, cache: Path, *, with_sources: bool = False) -> Pag
         own_runs=_own_runs(inputs) if isinstance(inputs, Inputs) else None,
         lacking=lacking,
         sources_shown=with_sources,
+        events=tuple(f"{event.what} of {event.at[:10]} by {event.by}: {event.said}" for event in _events(run)),
     )
+
+
+def _events(run: FinishedRun) -> tuple[Event, ...]:
+    entries = Ledger(run.workspace / "prereg").entries()
+    return events_of(entries, run.store.gate, run.store.number)
 
 
 def _texts(inputs: Inputs) -> dict[str, str]:

@@ -41,7 +41,7 @@ def card_body(sealed: SealOnDisk, run: tuple[int, int], verdict: Verdict, candid
             f"*{plain(gate.question)}* {plain(candidate)} {ANSWERS[judged.outcome]}.",
             "",
             *table(["axis", "verdict", "figure", "required"], rows),
-            f"Standing: {plain(standing(sealed))} Run {run[0]} of {run[1]} that this gate has had.",
+            f"Standing: {plain(standing(sealed, verdict))} Run {run[0]} of {run[1]} that this gate has had.",
             "",
             *([f"Caveats:\n\n{chr(10).join(caveats)}\n"] if caveats else []),
             *table(["what", "SHA-256"], _rests_on(sealed, verdict, candidate)),

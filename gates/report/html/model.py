@@ -68,6 +68,7 @@ class Page:
     `prompts` are what the arms were shown, by number. What needs the gate's texts is None or empty where these are not
     at hand, and `lacking` says why: `movers` by arm, `own_runs` the lengths in words of the runs that the author's
     held-out text shares with the train split. `power` holds (shift in seed sd, share that passes).
+    `events` say what came after the verdict: re-scores, sign-offs.
     """
 
     sealed: SealOnDisk
@@ -84,3 +85,4 @@ class Page:
     own_runs: tuple[int, ...] | None = None
     lacking: str = ""
     sources_shown: bool = False
+    events: tuple[str, ...] = ()

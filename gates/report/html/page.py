@@ -57,7 +57,7 @@ def render(page: Page) -> str:
             candidates=_cards(page.verdict.candidates),
             controls=_cards(page.verdict.controls),
             axes=list(dict.fromkeys(axis.axis for axis in in_order(_axes(page)))),
-            standing=standing(page.sealed),
+            standing=standing(page.sealed, page.verdict),
             warnings=_warnings(page),
             pictures=[*pictures_of_voice(page), *pictures_of_counts(page)],
             matched=[
