@@ -118,6 +118,29 @@ def test_the_multiple_is_the_one_that_scipys_studentized_range_gives(k, alpha, g
     assert calibration(k, alpha) == pytest.approx(g, rel=1e-9)
 
 
+def documented(root) -> list[list[float]]:
+    """The table of levels in docs/floors.md: k, g, then levels in percent."""
+    lines = (root / "docs/floors.md").read_text("utf-8").partition("| seeds | g(k, 0.025) |")[2].splitlines()[2:]
+    rows = lines[: lines.index("")]
+    return [[float(cell.strip().removesuffix(" %")) for cell in row.strip("| ").split("|")] for row in rows]
+
+
+def test_the_table_of_levels_in_the_docs_is_what_simulated_gates_show(root):
+    # By simulation, an independent way: 400,000 gates a row; the second arm's sd is 0.3, 1 and 3 times the first's.
+    table = documented(root)
+    assert [row[0] for row in table] == list(range(2, 11))
+    rng = np.random.Generator(np.random.PCG64(3))
+    for k, g, *percents in table:
+        base, candidate = rng.standard_normal((2, 400_000, int(k)))
+        assert calibration(int(k), 0.025) == pytest.approx(g, abs=0.0005)
+        for column, ratio in enumerate((0.3, 1.0, 3.0)):
+            own = ratio * candidate
+            move, floor = base.mean(axis=1) - own.mean(axis=1), PAIRWISE.floor(base, own, ())
+            for times, percent in ((g, percents[column]), (1.0, percents[column + 3])):
+                allowed = 0.006 + 4 * 100 * np.sqrt(max(percent, 0.01) / 100 / 400_000)
+                assert 100 * np.mean(move > times * floor) == pytest.approx(percent, abs=allowed), (k, ratio, times)
+
+
 def test_calibration_falls_with_seeds_and_rises_as_alpha_falls():
     by_seeds = [calibration(k, 0.025) for k in (2, 3, 4, 5, 10)]
     assert by_seeds == sorted(by_seeds, reverse=True)

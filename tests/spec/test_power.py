@@ -7,6 +7,7 @@ from scipy.special import ndtr
 from gates.errors import UsageError
 from gates.judge.floors import RULES, calibration, pairwise_level
 from gates.spec.power import margin_power, noise_power, pass_curve, rate_power, voice_power, zero_floor
+from gates.stats import normal_range
 
 KS = (2, 3, 4, 5, 10)
 
@@ -44,6 +45,47 @@ def test_false_pass_rates_are_half_the_published_two_sided_ones(row):
         power = voice_power(floor, k, 1.0, rng(), candidate_k=candidate_k)
         allowed = 0.05 + 4 * 200 * power.false_pass_error
         assert 200 * power.false_pass == pytest.approx(percent, abs=allowed), k
+
+
+ONE_WAY = {
+    "A1: one candidate run": (base_range, 1, (22.7, 12.0, 7.0, 4.4, 0.8)),
+    "B1: candidate mean": (base_range, None, (19.6, 7.2, 2.6, 0.9, 0.005)),
+}
+
+
+@pytest.mark.parametrize("row", sorted(ONE_WAY))
+def test_false_pass_rates_in_one_direction_are_the_published_ones(row):
+    floor, candidate_k, percents = ONE_WAY[row]
+    for k, percent in zip(KS, percents, strict=True):
+        power = voice_power(floor, k, 1.0, rng(), candidate_k=candidate_k)
+        assert 100 * power.false_pass == pytest.approx(percent, abs=0.05 + 4 * 100 * power.false_pass_error), k
+
+
+RANGES = [
+    # k, mean range, coefficient of variation, 5 % and 95 % points, upper 95 % limit of sigma in ranges, where given
+    (2, 1.128, 0.755, 0.09, 2.77, 11.3),
+    (3, 1.693, 0.524, 0.43, 3.31, 2.32),
+    (4, 2.059, 0.428, 0.76, 3.63, 1.32),
+    (5, 2.326, 0.372, 1.03, 3.86, 0.97),
+    (6, 2.534, 0.335, 1.25, 4.03, None),
+    (8, 2.847, 0.288, 1.60, 4.29, None),
+    (10, 3.078, 0.259, 1.86, 4.47, 0.54),
+]
+
+
+@pytest.mark.parametrize(("k", "mean", "variation", "low", "high", "sigma"), RANGES)
+def test_the_range_that_floors_rest_on_has_the_published_distribution(k, mean, variation, low, high, sigma):
+    # d2 from the tables of control charts, the 95 % points from the tables of the studentized range (infinite degrees
+    # of freedom; a simulation gave 3.64, 3.87 and 4.28 at 4, 5 and 8); moments by integrating 1 - F and 2 w (1 - F).
+    widths = np.linspace(0, 12, 24_001)
+    tail = 1 - normal_range(widths, k)
+    first, second = np.trapezoid(tail, widths), np.trapezoid(2 * widths * tail, widths)
+    assert first == pytest.approx(mean, abs=0.0006)
+    assert np.sqrt(second - first**2) / first == pytest.approx(variation, abs=0.0015)  # simulated, three decimals
+    points = np.interp([0.05, 0.95], 1 - tail, widths)
+    assert points == pytest.approx([low, high], abs=0.006)
+    if sigma is not None:
+        assert 1 / points[0] == pytest.approx(sigma, rel=0.01)
 
 
 def test_shift_caught_lies_where_the_published_power_says():
