@@ -58,11 +58,23 @@ def _voice(measurements: Measurements) -> list[str]:
             ]
         )
         notes.extend(f"{name}: {note}" for note in figures.notes)
+        notes.extend(f"{name}: {sentence}" for sentence in _carried(figures))
         notes.extend(f"{name}: move toward {who} {move:+.3f}" for who, move in figures.imposters.items())
     head = ["arm", "delta", "95 % over prompts", "spread", "base spread", "own text at", "span closed", "specificity"]
     lines += table(head, rows)
     lines += table(["arm", "seed", "distance", "words"], _seed_rows(measurements))
     return [*lines, *(f"- {plain(note)}" for note in dict.fromkeys(notes)), ""]
+
+
+def _carried(figures: VoiceFigures) -> list[str]:
+    """Which prompt carries the move: the one without which delta would differ most; nothing where none matters."""
+    most = max(range(len(figures.influence)), key=lambda prompt: abs(figures.influence[prompt]), default=0)
+    if not any(figures.influence):
+        return []
+    return [
+        f"without prompt {most} the move would be {figures.delta + figures.influence[most]:+.3f}, not "
+        f"{figures.delta:+.3f}: of all {len(figures.influence)} prompts, counted from 0, the one that matters most"
+    ]
 
 
 def _seed_rows(measurements: Measurements) -> list[list[str]]:

@@ -276,3 +276,15 @@ def test_code_is_one_span_in_one_cell(text: str) -> None:
 
 def test_words_with_underscores_and_figures_stay_readable() -> None:
     assert plain("a, ran_on: 0.150 to 0.200 (+0.050), 1.2× - 3.5") == "a, ran_on: 0.150 to 0.200 (+0.050), 1.2× - 3.5"
+
+
+def test_the_prompt_that_carries_the_move_is_named():
+    influence = (0.004, -0.03, *(0.0,) * 28)
+    arms = {"base": an_arm("base"), "a": an_arm(voice=voice_figures(influence=influence))}
+    figures = measured(arms)
+    report = markdown(sealed(), 1, figures, judge(a_gate(), figures))
+    assert (
+        "a: without prompt 1 the move would be +0.185, not +0.215: of all 30 prompts, counted from 0, the one that "
+        "matters most"
+    ) in report.replace("\\", "")
+    assert "without prompt" not in markdown(sealed(), 1, measured(), judge(a_gate(), measured()))
