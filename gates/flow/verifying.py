@@ -37,7 +37,7 @@ from gates.record.ledger import Ledger, Stored
 from gates.record.recheck import rechecks
 from gates.record.rescore import rescore_folder, rescores
 from gates.record.seal import SEALING, SealOnDisk, read_seal, unchecked
-from gates.record.share import MANIFEST, Share, read_share
+from gates.record.share import MANIFEST, WITHHELD, Share, read_share
 from gates.record.standing import History, in_context
 from gates.record.store import RunStore, finished_files, runs
 from gates.record.vouching import vouch
@@ -173,7 +173,7 @@ def _check_run(
     (workspace, cache, reports), (notes, shared) = places, found
     sealed = _seal(workspace / "prereg", seal)
     store = RunStore(reports, ended.entry.gate, said(ended, "run", int))
-    files = finished_files(store, ended, ("generations.jsonl",) if shared else ())
+    files = finished_files(store, ended, WITHHELD if shared else ())
     ledger = Ledger(workspace / "prereg")
     if shared is None:
         store.check_sessions(ledger)

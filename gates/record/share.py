@@ -20,6 +20,9 @@ from gates.records import Record, Sha256, canonical, sha256
 MANIFEST = "share.json"
 TEXTS = "generations.shared.jsonl"
 
+WITHHELD = ("generations.jsonl", "judgements.jsonl")
+"""Files of a run that hold whole texts, what a judging model was asked included."""
+
 
 class SharedText(Record):
     """One generation without the words it shares with a source (`gates.shared-text/1`).
