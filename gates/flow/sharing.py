@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gates.errors import TamperedError, UsageError
 from gates.flow.review import Reading
-from gates.measure.figures import Measurements, NearRun, Run
+from gates.measure.figures import Measurements, NearRun, Run, VoiceFigures
+from gates.measure.memorisation import Excerpt
 from gates.record.body import said
 from gates.record.files import write_once
 from gates.record.ledger import Ledger
-from gates.record.review_list import matched
+from gates.record.review_list import Key, matched
 from gates.record.share import MANIFEST, TEXTS, Share, SharedText, read_texts
 from gates.record.signoff import signoffs
 from gates.record.store import RunStore, runs
 from gates.records import Generation, canonical, sha256
+from gates.report.html.model import Page, Place
 from gates.text import prose_words
 
 AS_THEY_ARE = ("measurements.json", "verdict.json", "report.md", "sessions.jsonl")
@@ -62,6 +65,41 @@ def _share_of(run: str, texts: Sequence[SharedText], texts_sha256: str, ledger: 
     )
 
 
+def shared_page(page: Page) -> Page:
+    """The page of a run without source text: matched words are their count, and no text stands around a match.
+
+    Prompts that begin a training passage for the model to go on with are left out, too.
+    """
+    by_key: dict[Key, list[Run | NearRun]] = {}
+    for arm, measured in page.measurements.arms.items():
+        for _, some in matched(measured):
+            for run in some:
+                by_key.setdefault((arm, run.prompt, run.seed), []).append(run)
+    generations = tuple(
+        one.model_copy(update={"text": shared_text(one, by_key.get(one.key, ())).text}) for one in page.generations
+    )
+    left_out = [
+        replace(one, answer=Excerpt("", _count(one.length), ""), changed=(), places=tuple(map(_bare, one.places)))
+        for one in page.matched
+    ]
+    return replace(page, generations=generations, matched=tuple(left_out), prompts=_own_prompts(page))
+
+
+def _bare(place: Place) -> Place:
+    return replace(place, text=None)
+
+
+def _own_prompts(page: Page) -> dict[int, str]:
+    """The prompts, those apart that give first words of training passages away."""
+    probe = page.sealed.seal.gate.probe
+    if probe is None or probe.kind != "first-words":
+        return dict(page.prompts)
+    voices = [arm.voice for arm in page.measurements.arms.values() if isinstance(arm.voice, VoiceFigures)]
+    # One influence an open prompt; the probe's are numbered after them.
+    kept = len(voices[0].influence) if voices else 0
+    return {n: text if n < kept else "[the first words of a training passage]" for n, text in page.prompts.items()}
+
+
 def runs_in(reading: Reading, generation: Generation) -> list[Run | NearRun]:
     """The matched runs of one generation."""
     found = matched(reading.run.measurements.arms[generation.arm])
@@ -91,10 +129,14 @@ def _without(text: str, barred: set[int]) -> str:
             left_out += 1
             continue
         if left_out:
-            kept.append(f"[{left_out} words]")
+            kept.append(_count(left_out))
             left_out = 0
         kept.append(word)
     return " ".join(kept).rstrip()
+
+
+def _count(words: int) -> str:
+    return f"[{words} words]"
 
 
 def check_shared(store: RunStore, ledger: Ledger, measurements: Measurements, shared: Share) -> str:

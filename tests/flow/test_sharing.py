@@ -29,7 +29,7 @@ def everything(folder: Path) -> dict[str, str]:
 
 
 def test_no_train_text_enters_reports_whatever_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A marker stands in the train split; a run, a review, a sign-off and a share are written and searched."""
+    """A marker stands in the train split; a run, a review, a sign-off, a page and a share are searched."""
     home, cache = tmp_path / "work", tmp_path / "cache"
     monkeypatch.setenv("GATES_CACHE", str(cache))
     # The first words of the marker are copied by a text, so that the run's source stands next to the rest of it.
@@ -45,9 +45,16 @@ def test_no_train_text_enters_reports_whatever_is_written(tmp_path: Path, monkey
     read_all(reading, "one", "ann")
     assert gates("review", folder, "--by", "ann").returncode == 0
     gates("signoff", folder, "--arm", "one", "--decision", "waive", "--reason", "r", "--key", make_key(tmp_path / "k"))
-    share(reading, tmp_path / "shared")
+    assert gates("report", folder).returncode == 0
+    assert gates("report", folder, "--share", tmp_path / "shared").returncode == 0
+    assert (tmp_path / "shared" / "reports" / "small" / "001" / "report.html").is_file()
     for where in (home / "reports", home / "prereg", tmp_path / "shared"):
         assert [name for name, text in everything(where).items() if "secret" in text] == []
+    # With sources, and then only, the page holds them.
+    assert gates("report", folder, "--with-sources").returncode == 0
+    assert "secret" in everything(home / "reports")["small/001/report.html"]
+    both = gates("report", folder, "--share", tmp_path / "other", "--with-sources")
+    assert (both.returncode, (tmp_path / "other").exists()) == (2, False)
     # What a model has copied stands in its own text, and is left out of a share.
     assert MARKER in everything(home / "reports")["small/001/generations.jsonl"]
     assert [name for name, text in everything(tmp_path / "shared").items() if "marmalade" in text] == []
