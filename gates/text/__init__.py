@@ -11,6 +11,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from gates.text.definition import LETTERS, WORD, normalise, numerals
 from gates.text.quick import BORDER, Case, flat, flat_batch, split, unwrapped
@@ -57,14 +58,10 @@ def prose_words(text: str, *, case: Case = "lower") -> list[str]:
 
 def prose_words_of(texts: Sequence[str]) -> list[list[str]]:
     """`prose_words` of each of many texts, faster than one by one."""
-    found: list[list[str]] = [[]]
+    every = split(flat_batch(map(_bytes, texts)))
     border = BORDER.decode()
-    for word in split(flat_batch(map(_bytes, texts))):
-        if word == border:
-            found.append([])
-        else:
-            found[-1].append(word)
-    return found if texts else []
+    edges = [-1, *(place for place, word in enumerate(every) if word == border), len(every)]
+    return [every[begin + 1 : end] for begin, end in pairwise(edges)] if texts else []
 
 
 def flat_prose(text: bytes) -> bytes:

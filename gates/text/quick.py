@@ -23,7 +23,7 @@ BORDER = b"\x02"
 """Between two texts of a batch: no text holds it as a word."""
 
 _BLANK, _APOSTROPHE = ord(" "), ord("'")
-_NEWLINE, _RETURN = ord("\n"), ord("\r")
+_NEWLINE, _RETURN, _HYPHEN = ord("\n"), ord("\r"), ord("-")
 _LONGEST = 8  # bytes of two characters at most
 _DROPPED = 1  # stands for bytes that are taken out at the end; as a character of the text it is a blank by then
 _OTHER, _LETTER, _BREAK, _QUOTE = range(4)
@@ -142,16 +142,29 @@ _cut_short = lru_cache(maxsize=1 << 15)(_cut)
 def _breaks(prose: bytes) -> Iterator[tuple[int, int]]:
     """Begin and end of the hyphens, line ends and indents that break words."""
     every = np.frombuffer(prose, dtype=np.uint8)
-    ends = np.flatnonzero(every == _NEWLINE)
-    ends -= (ends > 0) & (every[ends - 1] == _RETURN)
-    ends = ends[ends > 0]
-    for end in ends[_hyphen_ends()[every[ends - 1]]].tolist():
+    lines = np.flatnonzero(every == _NEWLINE)
+    ends = lines - ((lines > 0) & (every[lines - 1] == _RETURN))
+    broken = (ends > 0) & _hyphen_ends()[every[ends - 1]]
+    lines, ends = lines[broken], ends[broken]
+    # Between ASCII letters, and that is nearly always, nothing need be looked at twice.
+    after = every[np.minimum(lines + 1, every.size - 1)]
+    plain = (ends > 1) & (every[ends - 1] == _HYPHEN) & _ascii_letters()[every[ends - 2]] & _ascii_letters()[after]
+    for end, line, sure in zip(ends.tolist(), lines.tolist(), plain.tolist(), strict=True):
+        if sure:
+            yield end - 1, line + 1
+            continue
         before = prose[max(0, end - _LONGEST) : end].decode("utf-8", "replace")
         if before[-1] in _HYPHENS and LETTERS.match(before[-2:-1]):
-            after = _LINE_END.match(prose, end)
-            stop = after.end() if after else end
+            indent = _LINE_END.match(prose, end)
+            stop = indent.end() if indent else end
             if LETTERS.match(prose[stop : stop + _LONGEST].decode("utf-8", "replace")):
                 yield end - len(before[-1].encode()), stop
+
+
+@cache
+def _ascii_letters() -> npt.NDArray[np.bool_]:
+    """Which bytes are an ASCII letter."""
+    return np.array([byte < 128 and chr(byte).isalpha() for byte in range(256)])
 
 
 @cache
