@@ -73,11 +73,11 @@ def _stems(texts: Sequence[NamedText]) -> list[str]:
     return names
 
 
-def _cut(text: NamedText, tokens: str, case: Case) -> list[str]:
+def _cut(text: NamedText, tokens: str, case: Case) -> Counter[str]:
     found = letters(text.text, case=case) if tokens == "letters" else words(text.text, case=case)
     if not found:
         raise UsageError(f"{text.name}: there is not one word in it", next_step="leave the file out")
-    return found
+    return Counter(found)
 
 
 def _csv(names: Sequence[str], rows: Sequence[Sequence[float]]) -> str:

@@ -22,6 +22,8 @@ from gates.text import WORDS
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
+Text = Sequence[str] | Counter[str]
+"""A text in words, or how often it has each: who measures it more than once counts it once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,26 +45,36 @@ class Frame:
         return np.asarray((frequencies(counts) - self.mean) / self.sd)
 
 
-def most_frequent(texts: Sequence[Sequence[str]], mfw: int, *, culling: float = 0.0) -> tuple[str, ...]:
+def most_frequent(texts: Sequence[Text], mfw: int, *, culling: float = 0.0) -> tuple[str, ...]:
     """The `mfw` most frequent words by pooled counts, ties in alphabetical order; fewer when there are fewer.
 
     `culling` keeps the words that stand in at least that percentage of the texts, before the cut to `mfw`, as stylo
     does; pydelta rounds the number of texts up, which is the same.
     """
-    pooled = Counter(chain.from_iterable(texts))
+    counts = list(map(_counted, texts))
+    pooled = Counter[str]()
+    for found in counts:
+        pooled.update(found)
     if culling > 0:
-        found = Counter(chain.from_iterable(map(set, texts)))
+        found = Counter(chain.from_iterable(counts))
         pooled = Counter({word: n for word, n in pooled.items() if 100 * found[word] >= culling * len(texts)})
-    return tuple(sorted(pooled, key=lambda word: (-pooled[word], word))[:mfw])
+    # Those as frequent as the last one that is wanted are sorted, not the tens of thousands that are rarer.
+    least = sorted(pooled.values(), reverse=True)[:mfw][-1:] or [0]
+    frequent = (word for word, count in pooled.items() if count >= least[0])
+    return tuple(sorted(frequent, key=lambda word: (-pooled[word], word))[:mfw])
 
 
-def count_matrix(texts: Sequence[Sequence[str]], words: Sequence[str]) -> Counts:
+def _counted(text: Text) -> Counter[str]:
+    return text if isinstance(text, Counter) else Counter(text)
+
+
+def count_matrix(texts: Sequence[Text], words: Sequence[str]) -> Counts:
     """Counts (T, W + 1) of `words` in each text, the last column every other word."""
     counts = np.zeros((len(texts), len(words) + 1), dtype=np.int64)
     for row, text in zip(counts, texts, strict=True):
-        found = Counter(text)
+        found = _counted(text)
         row[:-1] = [found[word] for word in words]
-        row[-1] = len(text) - row.sum()
+        row[-1] = found.total() - row.sum()
     return counts
 
 
@@ -98,7 +110,7 @@ def make_frame(
     return _frame(chunks, most_frequent([text for _, text in reference], mfw), made)
 
 
-def frame_of_texts(texts: Sequence[Sequence[str]], *, mfw: int, culling: float = 0.0) -> Frame:
+def frame_of_texts(texts: Sequence[Text], *, mfw: int, culling: float = 0.0) -> Frame:
     """The frame of the texts that are to be compared themselves, each one observation, as the published tables have it.
 
     stylo() and pydelta do so too; faststylometry takes one subcorpus an author, pystylometry the two texts compared,
@@ -113,7 +125,7 @@ def frame_of_texts(texts: Sequence[Sequence[str]], *, mfw: int, culling: float =
     return _frame(texts, most_frequent(texts, mfw, culling=culling), made)
 
 
-def _frame(observations: Sequence[Sequence[str]], words: Sequence[str], made: str) -> Frame:
+def _frame(observations: Sequence[Text], words: Sequence[str], made: str) -> Frame:
     frequency = frequencies(count_matrix(observations, words))
     mean, sd = frequency.mean(axis=0), frequency.std(axis=0, ddof=1)
     # Not sd > 0: rounding gives equal frequencies an sd of 1e-17.
