@@ -4,7 +4,7 @@
 
 Each figure is of a process of its own, from the texts in memory to the matrices, imports left out. gates and bitig
 compute cosine Delta for the one matrix, faststylometry Burrows's (it has no other); the nine are cosine, Burrows and
-Eder at 250, 500 and 1000 MFW: gates counts words once, a peer does again what its interface makes it do again.
+quadratic at 250, 500 and 1000 MFW: gates counts words once, a peer does again what its interface makes it do again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BEGIN = """
 import json, sys, time
 from pathlib import Path
 texts = {path.stem: path.read_text("utf-8") for path in sorted(Path(sys.argv[1]).glob("*.txt"))}
-NINE = [(mfw, name) for mfw in (250, 500, 1000) for name in ("cosine", "burrows", "eder")]
+NINE = [(mfw, name) for mfw in (250, 500, 1000) for name in ("cosine", "burrows", "quadratic")]
 """
 END = """
 print(json.dumps({"one_s": one - started, "nine_s": nine - one + shared, "texts": len(texts)}))
@@ -48,7 +48,7 @@ from bitig.corpus import Corpus, Document
 from bitig.features.mfw import MFWExtractor
 from bitig.methods.delta.burrows import BurrowsDelta
 from bitig.methods.delta.cosine import CosineDelta
-from bitig.methods.delta.eder import EderDelta
+from bitig.methods.delta.argamon import QuadraticDelta
 corpus = Corpus(documents=[Document(id=name, text=text, metadata={}) for name, text in texts.items()])
 def z(mfw):
     return MFWExtractor(n=mfw, scale="zscore", lowercase=True).fit_transform(corpus).X
@@ -60,7 +60,7 @@ one = time.process_time()
 shared = 0.0
 for mfw in (250, 500, 1000):
     rows = z(mfw)
-    for kind in (CosineDelta, BurrowsDelta, EderDelta):
+    for kind in (CosineDelta, BurrowsDelta, QuadraticDelta):
         matrix(kind, rows)
 nine = time.process_time()
 """,
