@@ -19,7 +19,8 @@ from gates.text import BORDER, split
 _Hashes = npt.NDArray[np.uint64]
 _Places = npt.NDArray[np.intp]
 
-_TABLE_BITS = 22  # 4 MB: stays in a processor's cache, and turns away 29 of 30 n-grams at 150,000 of the texts
+_LEAST_BITS, _MOST_BITS = 22, 32  # 4 MB stay in a processor's cache; at most 4 GB
+_PLACES = 16  # for each n-gram of the texts, so that 15 of 16 others are turned away at the first look
 _WORD = 8  # bytes of a word that its hash sees: the first ones, and a blank where the word is shorter
 _BLANK = ord(" ")
 _BLANKS, _LOW, _HIGH = (np.uint64(int.from_bytes(bytes([byte] * _WORD))) for byte in (_BLANK, 0x01, 0x80))
@@ -68,8 +69,10 @@ class Sieve:
             across = borders - k
             own[across[(across >= 0) & (across < own.size)]] = False
         self._hashes = np.sort(hashes[own])
-        self._table = np.zeros(1 << _TABLE_BITS, dtype=np.bool_)
-        self._table[_rows(self._hashes)] = True
+        bits = min(_MOST_BITS, max(_LEAST_BITS, (_PLACES * self._hashes.size).bit_length()))
+        self._shift = np.uint64(64 - bits)
+        self._table = np.zeros(1 << bits, dtype=np.bool_)
+        self._table[self._rows(self._hashes)] = True
 
     def sift(self, flat: bytes) -> Sifted:
         """A part of a document, given as flat words, without what no text holds."""
@@ -106,7 +109,7 @@ class Sieve:
     def _shared(self, flat: bytes) -> tuple[_Places, _Places]:
         """Where each word begins, and which words begin an n-gram whose hash is one of the texts'."""
         starts, hashes = _hashes(flat, self.n)
-        at = np.flatnonzero(self._table.take(_rows(hashes)))
+        at = np.flatnonzero(self._table.take(self._rows(hashes)))
         return starts, at[_among(hashes[at], self._hashes)]
 
     def joined(self, parts: Iterable[Sifted]) -> Sifted:
@@ -120,6 +123,9 @@ class Sieve:
             tail = (whole.tail + part.tail)[max(0, len(whole.tail) + len(part.tail) - self.n + 1) :]
             whole = Sifted(whole.count + part.count, head, tail, ())
         return Sifted(whole.count, whole.head, whole.tail, tuple(stretches))
+
+    def _rows(self, hashes: _Hashes) -> _Places:
+        return (hashes >> self._shift).astype(np.intp)
 
     def _stretches(self, at: _Places) -> Iterator[tuple[int, int]]:
         """First and last word (that one excluded) of the n-grams that begin `at`, those that touch joined."""
@@ -183,10 +189,6 @@ def _rolled(words: _Hashes, n: int) -> _Hashes:
 
 def _power(exponent: int) -> np.uint64:
     return np.uint64(pow(_BASE, exponent, 1 << 64))
-
-
-def _rows(hashes: _Hashes) -> _Places:
-    return (hashes >> np.uint64(64 - _TABLE_BITS)).astype(np.intp)
 
 
 def _among(values: _Hashes, known: _Hashes) -> npt.NDArray[np.bool_]:
