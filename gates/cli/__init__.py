@@ -10,12 +10,10 @@ from typing import NoReturn
 import click
 
 from gates import __version__
+from gates.cli.examples import EXITS
 from gates.cli.lazy import LazyGroup
-from gates.cli.output import open_streams, print_json, say
+from gates.cli.output import open_streams, print_json, say, set_manners
 from gates.errors import ExitCode, GatesError, UsageError
-
-_EXITS = """Exit codes: 0 PASS, 1 FAIL, 2 usage or bad gate, 3 INCONCLUSIVE, 4 INVALID, 5 TAMPERED;
-70 internal error, 130 interrupted: neither is a verdict."""
 
 INTERRUPTED = 130
 INTERNAL = 70
@@ -24,6 +22,7 @@ INTERNAL = 70
 @click.group(
     cls=LazyGroup,
     commands_at={
+        "init": "gates.cli.init:init",
         "check": "gates.cli.gate:check",
         "power": "gates.cli.power:power",
         "seal": "gates.cli.sealed:seal",
@@ -53,26 +52,34 @@ INTERNAL = 70
         "read": "gates.cli.read:read",
         "signoff": "gates.cli.signoff:signoff",
         "demo": "gates.cli.demo:demo",
+        "completion": "gates.cli.completion:completion",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=_EXITS,
+    epilog=EXITS,
 )
+@click.option("--quiet", is_flag=True, help="Say nothing on the side: no progress, no remarks. Errors are still said.")
+@click.option("--no-color", is_flag=True, help="Print without colours, as where NO_COLOR is set.")
 @click.version_option(__version__, prog_name="gates")
-def cli() -> None:
+def cli(quiet: bool, no_color: bool) -> None:
     """Pre-registered gates that decide whether a voice adapter may ship.
 
     \b
     gates check prereg/lv-bronte.yaml    everything that can be said before generation
     gates seal  prereg/lv-bronte.yaml    pre-register it
     gates run   prereg/lv-bronte.yaml    generate, measure, judge
+    gates report reports/lv-bronte/001   look at it
+
+    `gates init` makes a workspace to begin with, `gates demo` shows everything on a small model.
+    --quiet and --no-color may stand anywhere in the line.
     """
+    set_manners(quiet=quiet, no_color=no_color)
 
 
 def main() -> None:
     """The `gates` command. Errors of this package end in one message on stderr and the exit code they carry."""
     open_streams()
     try:
-        status = cli.main(standalone_mode=False)
+        status = cli.main(args=_anywhere_first(sys.argv[1:]), standalone_mode=False)
     except GatesError as error:
         _complain(str(error), error.exit_code)
     except click.ClickException as error:
@@ -103,8 +110,15 @@ def main() -> None:
         sys.exit(status if isinstance(status, int) else ExitCode.PASS)
 
 
+def _anywhere_first(arguments: list[str]) -> list[str]:
+    """The options of all commands before everything else, wherever they stand; after `--` nothing is one."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    ours = [word for word in arguments[:end] if word in ("--quiet", "--no-color")]
+    return [*ours, *(word for word in arguments[:end] if word not in ours), *arguments[end:]]
+
+
 def _complain(message: str, status: int) -> NoReturn:
-    say(f"gates: {message}")
+    say(f"gates: {message}", needed=True)
     _end(message, status)
 
 

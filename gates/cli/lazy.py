@@ -7,6 +7,9 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
+
+from gates.cli.examples import epilog_of
 
 _SHORT = {
     "check": "Say everything about a gate that can be said before generation.",
@@ -37,6 +40,8 @@ _SHORT = {
     "review": "Read what must be read of a finished run, and mark it.",
     "read": "Read base, candidate and author blind; votes stand beside the voice figure.",
     "signoff": "Sign one candidate of a finished run off: ship, hold, or waive.",
+    "init": "Make a workspace: a commented gate, beats, a manifest and a workflow.",
+    "completion": "Print the completion script of a shell.",
     "demo": "Run the demonstration gate on a real language model with two adapters.",
 }
 
@@ -50,6 +55,8 @@ class LazyGroup(click.Group):
         super().__init__(*args, **kwargs)
         self._at = commands_at
         self._short = short or _SHORT
+        # Of the outermost group `name` is what its function is called.
+        self._name = "gates" if short is None else f"gates {self.name}"
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
         """The commands in the order a person meets them."""
@@ -63,7 +70,16 @@ class LazyGroup(click.Group):
         command = getattr(import_module(module), attribute)
         if not isinstance(command, click.Command):
             raise TypeError(f"{self._at[cmd_name]} is no command")
+        _end_help(command, f"{self._name} {cmd_name}")
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands' names and this group's options, no command imported."""
+        names = [name for name in self._at if name.startswith(incomplete)]
+        return [
+            *(CompletionItem(name, help=self._short[name]) for name in names),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without importing them."""
@@ -75,6 +91,16 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click's, with a suggestion for a mistyped command."""
         near = difflib.get_close_matches(args[0], self._at, n=1)
-        if args[0] not in self._at and near:
+        if args[0] not in self._at and near and not ctx.resilient_parsing:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
+
+
+def _end_help(command: click.Command, path: str) -> None:
+    """Put examples and exit codes at the end of a command's help, and of those of its own commands."""
+    if isinstance(command, LazyGroup):
+        return
+    if isinstance(command, click.Group):
+        for name, own in command.commands.items():
+            _end_help(own, f"{path} {name}")
+    command.epilog = command.epilog or epilog_of(path)

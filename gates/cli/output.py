@@ -10,6 +10,7 @@ import io
 import json
 import os
 import sys
+from dataclasses import dataclass
 
 import click
 
@@ -44,9 +45,26 @@ def tell(text: str) -> None:
     click.echo(_harmless(text), file=sys.stdout)
 
 
-def say(sentence: str) -> None:
-    """One sentence for a person, on stderr, as harmless as in `tell`."""
-    click.echo(_harmless(sentence), err=True)
+@dataclass
+class Manners:
+    """How a command behaves beside its work: `quiet` says nothing on the side, `no_color` prints without colours."""
+
+    quiet: bool = False
+    no_color: bool = False
+
+
+manners = Manners()
+
+
+def set_manners(*, quiet: bool, no_color: bool) -> None:
+    """Set the manners of this process, as the command line asks."""
+    manners.quiet, manners.no_color = quiet, no_color
+
+
+def say(sentence: str, *, needed: bool = False) -> None:
+    """One sentence for a person, on stderr, as harmless as in `tell`; under --quiet only what is `needed`."""
+    if needed or not manners.quiet:
+        click.echo(_harmless(sentence), err=True)
 
 
 def print_json(document: object) -> None:

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from gates.cli.output import say
+from gates.cli.output import manners, say
 from gates.seat.generate import Progress as Done
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,13 +51,19 @@ def _terminal(stream: TextIO | None) -> bool:
 
 def console() -> Console:
     """A console on stdout; at least 110 columns where there is no terminal, so that tables keep their shape."""
-    plain = Console()
-    return plain if plain.is_terminal else Console(width=max(110, plain.width))
+    colours = True if manners.no_color else None
+    plain = Console(no_color=colours)
+    return plain if plain.is_terminal else Console(width=max(110, plain.width), no_color=colours)
 
 
 @contextmanager
 def progress() -> Iterator[Callable[[Done], None]]:
-    """A callback that shows generation: a bar on a terminal, else a plain line every 15 seconds; on stderr."""
+    """A callback that shows generation: a bar on a terminal, else a plain line every 15 seconds; on stderr.
+
+    Nothing under --quiet."""
+    if manners.quiet:
+        yield lambda _done: None
+        return
     started = time.monotonic()
     if not _terminal(sys.stderr):
         yield _plain_lines(started)
@@ -71,7 +77,7 @@ def progress() -> Iterator[Callable[[Done], None]]:
         TimeRemainingColumn(),
         # Plain text: an arm's name is no mark-up of the console's.
         TextColumn("{task.fields[arms]}", markup=False),
-        console=Console(stderr=True),
+        console=Console(stderr=True, no_color=True if manners.no_color else None),
     )
     with bar:
         task = bar.add_task("generating", total=None, speed=0.0, arms="")

@@ -23,4 +23,8 @@ def serve(desk: Desk, port: int) -> None:
             f"the page needs the package {error.name}, which is not installed",
             next_step='pip install "voice-gates[report]", or read on the terminal',
         ) from None
-    serve_page(desk, lambda url: say(f"open {url} (good once, on this machine only); Ctrl-C ends the sitting"), port)
+    serve_page(
+        desk,
+        lambda url: say(f"open {url} (good once, on this machine only); Ctrl-C ends the sitting", needed=True),
+        port,
+    )

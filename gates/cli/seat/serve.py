@@ -44,7 +44,7 @@ def serve(port: int, base: str, adapters: tuple[str, ...], **options: Any) -> in
         if options["json_wanted"]:
             print_json({"base_url": url, "models": [base, *named]})
             sys.stdout.flush()
-        say(f"serving {base} and {len(named)} adapters at {url}; Ctrl-C stops it")
+        say(f"serving {base} and {len(named)} adapters at {url}; Ctrl-C stops it", needed=True)
 
     serve_forever(served, announce)
     return ExitCode.PASS
