@@ -175,6 +175,7 @@ RULES: dict[str, Any] = {
     "tie_break": ["voice"],
     "declarations": {"data_seen": "all of it, by everybody"},
     "sign_off": {"signers": 2},
+    "judge": {"labelled": "labelled.jsonl"},
 }
 
 
@@ -188,6 +189,11 @@ def test_a_change_of_the_gate_is_refused_field_by_field(
     sealed: Sealed, monkeypatch: pytest.MonkeyPatch, field: str
 ) -> None:
     rule(field, RULES[field])(sealed, monkeypatch)
+    if field == "judge":
+        # A judge without an axis for it is no gate.
+        rule("damage", {"judged_on_beat": {"margin": 0.5}})(sealed, monkeypatch)
+        rows = [{"beat": "Rain", "text": f"It rains {n}", "on_beat": n < 10} for n in range(20)]
+        (sealed.workspace / "prereg" / "labelled.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     refused = gates("run", sealed.gate)
     assert refused.returncode == 2, refused
     assert f"  gate.{field}" in refused.stderr
