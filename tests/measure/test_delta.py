@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -197,6 +198,14 @@ EVERT = {
     "quadratic": {100: (78.67, 46.24), 1000: (89.33, 66.79), 5000: (89.33, 47.44)},
     "cosine": {100: (84.00, 64.41), 1000: (98.67, 96.60), 5000: (94.67, 93.24)},
 }
+
+
+def test_the_docs_show_the_published_table_and_what_cannot_be_matched(root: Path) -> None:
+    page = (root / "docs" / "measures.md").read_text("utf-8")
+    for name, row in EVERT.items():
+        cells = [f"{accuracy:.2f} / {index:.2f}" for accuracy, index in row.values()]
+        assert f"| {name} | {' | '.join(cells)} |" in page
+    assert "the index is 63.26 here" in page
 
 
 @pytest.mark.external
