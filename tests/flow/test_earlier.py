@@ -67,6 +67,7 @@ def second(home: Path, **changes: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_newest_run_that_will_do_is_split_and_named_in_the_seal(ran: Path) -> None:
     gate = second(ran, sampling=CHANGES["sampling"] | {"seeds": [3, 4]})
     told = gates("power", gate)
@@ -123,7 +124,9 @@ UNLIKE = {
 }
 
 
-@pytest.mark.parametrize("why", UNLIKE)
+@pytest.mark.parametrize(
+    "why", [pytest.param(why, marks=[pytest.mark.slow] if place else []) for place, why in enumerate(UNLIKE)]
+)
 def test_an_unlike_run_is_not_split_and_a_named_one_is_refused(ran: Path, why: str) -> None:
     changes = UNLIKE[why]
     if "seeds" in why:

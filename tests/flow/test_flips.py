@@ -86,7 +86,7 @@ def test_changed_bytes_of_every_file_are_found(signed: Path, cache: Path) -> Non
         flip(signed, cache, path, sorted({0, size - 1, *map(int, rng.integers(0, size, 2))}))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_changed_byte_of_the_ledger_is_found(signed: Path) -> None:
     ledger = Ledger(signed / "prereg")
     good = ledger.path.read_bytes()

@@ -277,8 +277,8 @@ validity: {max_empty: 0.9}
 """
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.long
+@pytest.mark.timeout(900)
 def test_a_real_model_judges_through_the_embedded_seat(tmp_path: Path, root: Path, cache: Path) -> None:
     workspace = new_workspace(tmp_path, root)
     gate = workspace / "prereg/small.yaml"

@@ -43,9 +43,11 @@ def gate(seat: Seat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  
     return made
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part",
+    [pytest.param(n, marks=pytest.mark.slow if n in (0, PARTS // 2) else pytest.mark.long) for n in range(PARTS)],
+)
 def test_a_run_killed_at_any_write(gate: Path, tmp_path: Path, part: int) -> None:
     """Each part a share of the steps, so that they can share the cores."""
     workspace, before = gate.parents[1], tmp_path / "before"

@@ -262,7 +262,7 @@ def test_the_margins_are_what_the_panel_can_prove(folder: Path) -> None:
         assert passes[0.2] > 0.9, axis
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_texts_that_change_change_the_answers(folder: Path, everything: Path, texts: tuple[PanelText, ...]) -> None:
     text_of = {(t.arm, t.beat, t.seed): t for t in texts if t.set == "open"}
 
@@ -335,7 +335,7 @@ def voices(inputs: Inputs, texts: tuple[PanelText, ...]) -> Voices:
     return Voices(yardstick, arms)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("arm", ["base-again", "lv-null", "lv-bronte-e3", "lv-bronte-e12", "lv-bronte-overfit"])
 def test_a_slow_count_of_the_definition_finds_the_known_move(
     plain_distances: dict[str, list[float]], folder: Path, arm: str
