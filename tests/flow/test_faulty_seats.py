@@ -160,14 +160,16 @@ def test_a_good_seat_is_reported_as_repeatable(gate: Path, seat: Seat) -> None:
 def test_new_bytes_under_an_old_name_are_warned_of(gate: Path, seat: Seat) -> None:
     (gate.parent / "one.gguf").write_bytes(b"trained again")
     warning = "note: 'voice-one' was sealed with other bytes on"
-    ended = gates("seal", gate, "--yes")
+    ended = gates("amend", gate, "--reason", "trained again", "--yes")
     assert warning in ended.stderr
     assert "load the new bytes under a new name or from a new path" in ended.stderr
     assert warning in gates("run", gate).stderr
 
     (gate.parent / "one.gguf").write_bytes(b"trained a third time")
     seat.root = "/models/voice-one-third"
-    assert warning not in gates("seal", gate, "--yes").stderr
+    again = gates("amend", gate, "--reason", "trained a third time", "--yes")
+    assert again.returncode == 0
+    assert warning not in again.stderr
 
 
 def test_the_page_on_trust_lists_every_row(root: Path) -> None:

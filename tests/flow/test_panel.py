@@ -254,7 +254,7 @@ def test_what_the_page_shows_is_what_it_prints(
 
 @pytest.mark.slow
 def test_the_margins_are_what_the_panel_can_prove(folder: Path) -> None:
-    _, can = power(folder / "open.yaml")
+    _, can = power(folder / "open.yaml", cache_dir(os.environ))
     assert can.memorisation is not None
     assert (can.memorisation.n, can.memorisation.most_hits) == (120, 1)
     for axis in ("ran_on", "on_beat"):
@@ -387,7 +387,7 @@ def shares(said: list[str], frame: list[str]) -> np.ndarray:
 @pytest.mark.slow
 def test_random_splits_of_ten_base_seeds_pass_as_often_as_is_printed(folder: Path, voices: Voices) -> None:
     pool = np.concatenate([voices.distances(voices.arms[arm]) for arm in ("base", "base-again")])
-    _, can = power(folder / "open.yaml")
+    _, can = power(folder / "open.yaml", cache_dir(os.environ))
     printed = {voice.k: voice.false_pass for voice in can.voice_by_seeds}
     for k, two_sd in ((2, 0.018), (3, 0.011), (4, 0.005), (5, 0.002)):
         rate = passing_splits(pool, k)
