@@ -18,7 +18,7 @@ from gates.flow.rechecking import recheck as recheck_run
 from gates.flow.sample import SEEDS
 from gates.report.recheck import headline, worth
 from gates.report.terminal import verdict_table
-from gates.spec.schema import Seat
+from gates.spec.asking import Seat
 
 
 @click.command()

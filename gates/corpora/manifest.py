@@ -12,7 +12,7 @@ from typing import Annotated, Literal, cast
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from gates.records import Record, Sha256
-from gates.spec.schema import Name, Text
+from gates.spec.fields import Name, Text
 
 UNPINNED = "unpinned"
 """Stands for a hash that nobody has fixed yet: good enough to look at a corpus, never to seal a gate on it."""

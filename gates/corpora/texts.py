@@ -16,7 +16,7 @@ from gates.corpora.manifest import Manifest, TextFile
 from gates.errors import CorpusError, InputError, Problem
 from gates.records import sha256
 from gates.spec.document import read_document
-from gates.spec.schema import CorpusRef
+from gates.spec.fields import CorpusRef
 from gates.text import letters_lost
 
 _LINE_END = re.compile(r"\r+\n")

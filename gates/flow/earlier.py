@@ -18,7 +18,8 @@ from gates.record.ledger import Ledger, Stored
 from gates.record.seal import Binding, read_seal
 from gates.records import Generation
 from gates.seat.requests import request_body
-from gates.spec.schema import Base, Control, Gate, Seat
+from gates.spec.asking import Base, Control, Seat
+from gates.spec.schema import Gate
 from gates.spec.splits import BaseSeeds, Earlier
 from gates.stats import Array
 

@@ -22,8 +22,9 @@ from gates.record.seal import AdapterIdentity, Imported, Seal, SealOnDisk, read_
 from gates.record.store import RunStore, gate_lock, open_run, runs
 from gates.records import canonical, sha256
 from gates.seat.identity import adapter_files
+from gates.spec.asking import Base
 from gates.spec.load import load_gate
-from gates.spec.schema import Base, Gate
+from gates.spec.schema import Gate
 from gates.spec.workspace import adapter_path
 
 RECEIVED = "received.jsonl"

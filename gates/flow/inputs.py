@@ -16,11 +16,12 @@ from gates.flow.roles import check_roles
 from gates.judge.floors import RULES, FloorRule
 from gates.measure.damage import AXES, Axis
 from gates.measure.delta import Frame, make_frame
+from gates.spec.asking import Candidate, Control
 from gates.spec.judging import Labelled
 from gates.spec.labelled import read_labelled
 from gates.spec.load import load_gate
 from gates.spec.prompts import Rendered, Shown, all_shown, read_beats, render
-from gates.spec.schema import NOT_DECLARED, Candidate, Control, Gate
+from gates.spec.schema import NOT_DECLARED, Gate
 from gates.spec.workspace import adapter_path, find_workspace, resolve_inside
 from gates.text import letters_lost, prose_words, words
 

@@ -10,10 +10,11 @@ from gates.flow.earlier import Asked, earlier_seeds
 from gates.flow.floors import rules_of
 from gates.judge.floors import rule_of
 from gates.records import digest
+from gates.spec.fields import RETIRED
 from gates.spec.load import load_gate
 from gates.spec.operating import OperatingCharacteristics, operating_characteristics, with_splits, with_unchanged
 from gates.spec.prompts import read_beats
-from gates.spec.schema import RETIRED, Gate
+from gates.spec.schema import Gate
 from gates.spec.unchanged import Size
 from gates.spec.workspace import find_workspace, resolve_inside
 from gates.stats import Array

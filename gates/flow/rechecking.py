@@ -42,7 +42,8 @@ from gates.seat.generate import Run, generate
 from gates.seat.identity import SeatIdentity, adapter_files, probe
 from gates.seat.pace import Pace
 from gates.seat.requests import request_body
-from gates.spec.schema import Gate, Seat
+from gates.spec.asking import Seat
+from gates.spec.schema import Gate
 from gates.spec.workspace import adapter_path
 
 

@@ -18,8 +18,9 @@ from gates.flow.recorded import measure_run
 from gates.judge.floors import RULES
 from gates.measure.figures import Measurements
 from gates.record.seal import differences
-from gates.records import canonical, digest
-from gates.spec.schema import Damage, Floored, Gate, Voice
+from gates.records import Record, canonical, digest
+from gates.spec.limits import Damage, Floored, Voice
+from gates.spec.schema import Gate
 
 _BOUND = ("texts", "prompts", "frame", "signatures")
 
@@ -137,16 +138,21 @@ def refuse_other_texts(path: Path, sealed: Gate, gate: Gate) -> None:
 
 def _texts(gate: Gate) -> dict[str, JsonValue]:
     """What decides which texts a gate generates."""
-    arms = {
+    arms: dict[str, JsonValue] = {
         name: {"model": arm.model, "system": getattr(arm, "system", None), "seeds": list(gate.seeds(name))}
         for name, arm in gate.arms.all().items()
     }
-    roles = {"candidates": sorted(gate.arms.candidates), "controls": sorted(gate.arms.controls)}
-    prompts = {key: value for key, value in gate.prompts.as_json().items() if key != "file"}
-    probe = None if gate.probe is None else gate.probe.as_json()
-    if isinstance(probe, dict):
-        probe = {key: value for key, value in probe.items() if key not in ("file", "max_rate")}
-    return {"arms": arms, "roles": roles, "prompts": prompts, "probe": probe, "sampling": gate.sampling.as_json()}  # type: ignore[dict-item]
+    roles: dict[str, JsonValue] = {
+        "candidates": [*sorted(gate.arms.candidates)],
+        "controls": [*sorted(gate.arms.controls)],
+    }
+    prompts = _without(gate.prompts, "file")
+    probe = None if gate.probe is None else _without(gate.probe, "file", "max_rate")
+    return {"arms": arms, "roles": roles, "prompts": prompts, "probe": probe, "sampling": gate.sampling.as_json()}
+
+
+def _without(record: Record, *keys: str) -> dict[str, JsonValue]:
+    return {key: value for key, value in record.as_json().items() if key not in keys}
 
 
 def sealed_signatures(gate: Gate) -> dict[str, str]:

@@ -37,8 +37,9 @@ from gates.record.store import gate_lock
 from gates.records import canonical
 from gates.report.rescored import rescored_markdown
 from gates.report.wording import in_order, threshold_of, value_of, why_changed
+from gates.spec.fields import RETIRED
 from gates.spec.load import load_gate
-from gates.spec.schema import RETIRED, Gate
+from gates.spec.schema import Gate
 
 
 @dataclass(frozen=True)
@@ -127,13 +128,12 @@ def derive_again(run: FinishedRun, cache: Path, entered: Stored) -> tuple[Rescor
 
 def _asked_gate(run: FinishedRun, asked: Asked) -> tuple[Gate, str]:
     """The gate that is to judge, and its file."""
-    if (asked.rule is None) == (asked.gate is None):
+    if asked.rule is not None and asked.gate is None:
+        return floor_named(run.seal.gate, asked.rule), run.seal.gate_file
+    if asked.gate is None or asked.rule is not None:
         raise UsageError(
             "name what judges the run again: either --rule NAME@VERSION or --gate FILE", next_step="see --help"
         )
-    if asked.rule is not None:
-        return floor_named(run.seal.gate, asked.rule), run.seal.gate_file
-    assert asked.gate is not None  # noqa: S101 - one of the two is there
     gate = load_gate(asked.gate)
     refuse_other_texts(asked.gate, run.seal.gate, gate)
     # As it will be read back: its keys stand in one order whatever the order in the file.

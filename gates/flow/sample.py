@@ -17,7 +17,8 @@ from gates.judge.verdict import BASE
 from gates.record.recheck import Recheck, RecheckPlan
 from gates.records import Generation, Outcome, digest
 from gates.seat.generate import Task
-from gates.spec.schema import Arms, Base, Candidate, Gate
+from gates.spec.asking import Arms, Base, Candidate
+from gates.spec.schema import Gate
 
 SEEDS = 2
 """How many of the run's seeds a recheck repeats unless more are asked for: the fewest that have a range."""

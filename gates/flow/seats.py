@@ -12,7 +12,7 @@ from gates.flow.inputs import Inputs
 from gates.flow.world import World
 from gates.seat.client import SeatClient
 from gates.seat.embedded.serve import EmbeddedSeat
-from gates.spec.schema import Seat
+from gates.spec.asking import Seat
 
 EMBEDDED_TIMEOUT_S = 600.0
 EMBEDDED_ATTEMPTS = 2

@@ -10,7 +10,7 @@ from gates.errors import UsageError
 from gates.judge.floors import Floor
 from gates.measure.figures import ArmMeasurements, MemorisationFigures, Unmeasured, VoiceFigures
 from gates.records import Outcome, Record, digest, worst
-from gates.spec.schema import Memorisation, Validity, Voice
+from gates.spec.limits import Memorisation, Validity, Voice
 from gates.stats import exceeds
 
 LEVEL = 0.95

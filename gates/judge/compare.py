@@ -19,7 +19,8 @@ from gates.judge.floors import RULES, spread
 from gates.judge.verdict import CandidateVerdict, ControlFigures, Verdict
 from gates.measure.figures import ArmMeasurements, DamageFigures, Measurements, MemorisationFigures, VoiceFigures
 from gates.records import Outcome, Record, Sha256, signature
-from gates.spec.schema import Candidate, Gate
+from gates.spec.asking import Candidate
+from gates.spec.schema import Gate
 from gates.stats import Array, exceeds, normal_density, normal_nodes, normal_range, paired_change
 
 RULE = RULES["pairwise-range@1"]

@@ -11,7 +11,7 @@ from gates.judge.axes import BARE, LEVEL, AxisVerdict, Check, few_seeds, inside,
 from gates.judge.floors import Floor
 from gates.measure.figures import ArmMeasurements, DamageFigures
 from gates.records import Outcome, signature
-from gates.spec.schema import DamageAxis
+from gates.spec.limits import DamageAxis
 from gates.stats import Array, exceeds, paired_change
 
 RESAMPLES = 10_000

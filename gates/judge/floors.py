@@ -15,7 +15,8 @@ from scipy.optimize import brentq
 
 from gates.errors import UsageError
 from gates.records import signature
-from gates.spec.schema import ALPHA, Floored
+from gates.spec.fields import ALPHA
+from gates.spec.limits import Floored
 from gates.stats import Array, normal_density, normal_range
 
 Compute = Callable[[Array, Array, Sequence[Array]], Array]

@@ -8,7 +8,9 @@ from typing import NamedTuple
 from gates.judge.axes import BARE, LEVEL, AxisVerdict, inside, invalid, why_unmeasured
 from gates.measure.figures import ArmMeasurements, MemorisationFigures, ProtectedFigures
 from gates.records import Outcome, signature, worst
-from gates.spec.schema import Decide, Memorisation, Probe
+from gates.spec.asking import Probe
+from gates.spec.fields import Decide
+from gates.spec.limits import Memorisation
 from gates.stats import clopper_pearson, newcombe_unpaired, poisson_ratio
 
 _EXACT = signature("clopper-pearson", level=LEVEL)

@@ -16,7 +16,7 @@ from gates.judge.axes import LEVEL, AxisVerdict, few_seeds, inside, invalid, sup
 from gates.judge.floors import RULES, FloorRule, floor_rule
 from gates.judge.verdict import CandidateVerdict
 from gates.records import Outcome, Record, Sha256, digest, signature, worst
-from gates.spec.schema import CALIBRATED, RETIRED
+from gates.spec.fields import CALIBRATED, RETIRED
 from gates.stats import Array, clopper_pearson, exceeds, poisson_ratio
 
 VOICE = "voice"

@@ -28,7 +28,8 @@ from gates.measure.figures import (
     VoiceFigures,
 )
 from gates.records import Outcome, Record, Sha256, worst
-from gates.spec.schema import Floored, Gate
+from gates.spec.limits import Floored
+from gates.spec.schema import Gate
 from gates.stats import Array, exceeds
 
 BASE = "base"

@@ -18,7 +18,7 @@ from pydantic import Field, JsonValue
 
 from gates.errors import RecordError, TamperedError
 from gates.records import Record, Sha256, canonical, sha256
-from gates.spec.schema import Name
+from gates.spec.fields import Name
 
 Kind = Literal[
     "seal",

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gates.errors import RecordError
+from gates.errors import RecordError, TamperedError
+from gates.records import sha256
 
 
 def sync_folder(folder: Path) -> None:
@@ -63,6 +64,19 @@ def write_once(path: Path, data: bytes) -> None:
                     next_step="move the file away if it is yours to move; gates never overwrites a record",
                 ) from None
     sync_folder(path.parent)
+
+
+def read_recorded(path: Path, recorded: str) -> bytes:
+    """A file's bytes, checked against the hash that the ledger holds. Raises TamperedError when they are others."""
+    if not path.is_file():
+        raise TamperedError(f"{path}: the ledger holds its hash and it is missing", next_step="restore it")
+    data = path.read_bytes()
+    if sha256(data) != recorded:
+        raise TamperedError(
+            f"{path}: SHA-256 is {sha256(data)}, the ledger says {recorded}",
+            next_step="restore the file from its commit",
+        )
+    return data
 
 
 def replace(path: Path, data: bytes) -> None:

@@ -13,11 +13,10 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from gates.errors import TamperedError
 from gates.judge.verdict import CandidateVerdict
 from gates.measure.figures import Measurements
 from gates.record.body import said
-from gates.record.files import write_once
+from gates.record.files import read_recorded, write_once
 from gates.record.ledger import Ledger, Stamp, Stored
 from gates.record.store import RunStore
 from gates.records import Outcome, Record, Sha256, canonical, sha256
@@ -103,15 +102,15 @@ def read_plan(store: RunStore, started: Stored) -> RecheckPlan | None:
     path = store.folder / "plan.json"
     if not path.is_file():
         return None
-    return RecheckPlan.parse(_checked(path, said(started, "plan_sha256", str)), where=str(path))
+    return RecheckPlan.parse(read_recorded(path, said(started, "plan_sha256", str)), where=str(path))
 
 
 def read_recheck(store: RunStore, ended: Stored) -> Recheck:
     """A finished recheck, each of its files checked against the ledger. Raises TamperedError."""
-    _checked(store.generations_path, said(ended, "generations_sha256", str))
-    _checked(store.folder / "report.md", said(ended, "report_sha256", str))
+    read_recorded(store.generations_path, said(ended, "generations_sha256", str))
+    read_recorded(store.folder / "report.md", said(ended, "report_sha256", str))
     path = store.folder / "recheck.json"
-    return Recheck.parse(_checked(path, said(ended, "recheck_sha256", str)), where=str(path))
+    return Recheck.parse(read_recorded(path, said(ended, "recheck_sha256", str)), where=str(path))
 
 
 def finish(ledger: Ledger, run: RunStore, store: RunStore, found: Recheck, report: str, stamp: Stamp) -> Path:
@@ -129,14 +128,3 @@ def finish(ledger: Ledger, run: RunStore, store: RunStore, found: Recheck, repor
     }
     ledger.append("rechecked", run.gate, body, stamp)
     return path
-
-
-def _checked(path: Path, recorded: str) -> bytes:
-    if not path.is_file():
-        raise TamperedError(f"{path}: the ledger holds its hash and it is missing", next_step="restore it")
-    data = path.read_bytes()
-    if sha256(data) != recorded:
-        raise TamperedError(
-            f"{path}: SHA-256 is {sha256(data)}, the ledger says {recorded}", next_step="restore it from its commit"
-        )
-    return data

@@ -13,17 +13,17 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from gates.errors import TamperedError
 from gates.judge.axes import AxisVerdict
 from gates.judge.standing import Standing
 from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements
 from gates.record.body import said
-from gates.record.files import write_once
+from gates.record.files import read_recorded, write_once
 from gates.record.ledger import Ledger, Stored
 from gates.record.store import RunStore
 from gates.records import Outcome, Record, Sha256, canonical, sha256
-from gates.spec.schema import Gate, Text
+from gates.spec.fields import Text
+from gates.spec.schema import Gate
 
 
 class AxisChange(Record):
@@ -160,12 +160,4 @@ def read_rescore(folder: Path, entered: Stored) -> RescoreFiles:
 
 
 def _checked(path: Path, entered: Stored) -> bytes:
-    recorded = said(entered, f"{path.stem}_sha256", str)
-    if not path.is_file():
-        raise TamperedError(f"{path}: the ledger holds its hash and it is missing", next_step="restore it")
-    data = path.read_bytes()
-    if sha256(data) != recorded:
-        raise TamperedError(
-            f"{path}: SHA-256 is {sha256(data)}, the ledger says {recorded}", next_step="restore it from its commit"
-        )
-    return data
+    return read_recorded(path, said(entered, f"{path.stem}_sha256", str))

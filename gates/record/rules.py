@@ -13,7 +13,8 @@ from gates.record.chain import Stored
 from gates.record.seal import Seal
 from gates.record.standing import IMPORTED, History, standing_of
 from gates.records import canonical
-from gates.spec.schema import Damage, Gate
+from gates.spec.limits import Damage
+from gates.spec.schema import Gate
 
 Rule = dict[str, JsonValue]
 """Everything that decides an axis: settings and parameters, number of seeds, names and versions of measure and rule."""

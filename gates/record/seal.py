@@ -19,7 +19,8 @@ from gates.record.body import said
 from gates.record.files import write_once
 from gates.record.ledger import Ledger, Stamp, Stored
 from gates.records import Record, Sha256, canonical, sha256
-from gates.spec.schema import Gate, Text
+from gates.spec.fields import Text
+from gates.spec.schema import Gate
 
 SEALING = ("seal", "import")
 """Kinds of ledger record that name a seal: made before generation, or for texts that are older than the record."""

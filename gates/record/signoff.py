@@ -19,7 +19,7 @@ from gates.record.ledger import Ledger, Stamp, Stored
 from gates.record.seal import AdapterIdentity
 from gates.record.store import RunStore
 from gates.records import Outcome, Record, Sha256, canonical, sha256
-from gates.spec.schema import Sampling
+from gates.spec.asking import Sampling
 
 Decision = Literal["ship", "hold", "waive"]
 """`waive` ships in spite of what stands against it, for a reason that everybody can read."""

@@ -19,7 +19,7 @@ from pydantic import Field, JsonValue
 
 from gates.errors import RecordError, TamperedError
 from gates.record.body import said
-from gates.record.files import append_line, cut_torn_line, held, locked, write_once
+from gates.record.files import append_line, cut_torn_line, held, locked, read_recorded, write_once
 from gates.record.ledger import Ledger, Stamp, Stored
 from gates.records import Generation, Record, Sha256, canonical, sha256
 from gates.spec.judging import Judgement
@@ -235,18 +235,8 @@ def finished_files(store: RunStore, verdict: Stored, withheld: Collection[str] =
         ("sessions.jsonl", "sessions_sha256"),
         ("report.md", "report_sha256"),
     ):
-        path = store.folder / name
-        if name in withheld:
-            continue
-        if not path.is_file():
-            raise TamperedError(f"{path}: the ledger holds its hash and it is missing", next_step="restore it")
-        data = path.read_bytes()
-        if sha256(data) != (recorded := said(verdict, key, str)):
-            raise TamperedError(
-                f"{path}: SHA-256 is {sha256(data)}, the ledger says {recorded}",
-                next_step="restore the file from its commit",
-            )
-        files[name] = data
+        if name not in withheld:
+            files[name] = read_recorded(store.folder / name, said(verdict, key, str))
     return files
 
 

@@ -16,7 +16,8 @@ from gates.report.marks import code, plain, table
 from gates.report.wording import SYMBOLS, in_order, is_imported, threshold_of, value_of
 from gates.seat.operate.alias import alias_entry
 from gates.seat.operate.compose import lora_module
-from gates.spec.schema import Gate, Seat
+from gates.spec.asking import Seat
+from gates.spec.schema import Gate
 
 BEGIN, END = "<!-- gates: begin -->", "<!-- gates: end -->"
 """What the block stands between in an adapter's README."""

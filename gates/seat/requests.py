@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
+from gates.spec.asking import Candidate, Prompts
 from gates.spec.prompts import render
-from gates.spec.schema import Candidate, Gate, Prompts
+from gates.spec.schema import Gate
 
 
 def request_body(gate: Gate, arm: str, beat: str, seed: int, prompts: Prompts | None = None) -> dict[str, JsonValue]:

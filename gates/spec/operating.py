@@ -6,6 +6,8 @@ import numpy as np
 from pydantic import Field
 
 from gates.records import Record, signature
+from gates.spec.fields import ALPHA, CALIBRATED
+from gates.spec.limits import Damage, Voice
 from gates.spec.power import (
     GATES,
     FloorOf,
@@ -21,7 +23,7 @@ from gates.spec.power import (
     voice_power,
     zero_floor,
 )
-from gates.spec.schema import ALPHA, CALIBRATED, Damage, Gate, Voice
+from gates.spec.schema import Gate
 from gates.spec.splits import BaseSeeds, EarlierPower, split_margin, split_power
 from gates.spec.unchanged import MARGIN_RATES, RulePower, Size, unchanged
 

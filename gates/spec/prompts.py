@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gates.errors import Problem
-from gates.spec.schema import Gate, Message, Prompts
+from gates.spec.asking import Message, Prompts
+from gates.spec.schema import Gate
 from gates.spec.source import listed, located, read_text, shown, unreadable
 
 BEAT = "{beat}"

@@ -13,8 +13,9 @@ import numpy as np
 from scipy.stats import binom
 
 from gates.records import Record
+from gates.spec.limits import Memorisation
 from gates.spec.power import LEVEL, MarginPower, last, margin_power
-from gates.spec.schema import Gate, Memorisation
+from gates.spec.schema import Gate
 from gates.stats import clopper_pearson, exceeds, newcombe_unpaired, poisson_ratio
 
 COPY_RATES = (0.0, 0.01, 0.05)

@@ -24,7 +24,7 @@ from gates.flow import this_world
 from gates.flow.review import Reading, open_reading
 from gates.record.review import Said
 from tests.finished import TWO, finished_run, two_voices
-from tests.flow.threaded import running
+from tests.flow.threaded import Seat, running
 from tests.record.test_signing import make_key
 from tests.small import small_workspace
 
@@ -167,7 +167,7 @@ def signed_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A workspace and its cache: sealed, run, read and signed off, every record signed."""
     home = tmp_path_factory.mktemp("signed")
     key, cache, workspace = make_key(home), home / "cache", home / "workspace"
-    with running() as seat, mock.patch.dict(os.environ, GATES_CACHE=str(cache), GATES_SIGNING_KEY=str(key)):
+    with running(Seat) as seat, mock.patch.dict(os.environ, GATES_CACHE=str(cache), GATES_SIGNING_KEY=str(key)):
         gate = small_workspace(workspace, cache, seat={"base_url": seat.faulty.url})
         assert gates("seal", gate, "--yes").returncode == 0
         gates("run", gate)

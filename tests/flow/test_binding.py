@@ -35,7 +35,7 @@ class Sealed(NamedTuple):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sealed]:
     home = tmp_path_factory.mktemp("sealed")
-    with running() as seat, pytest.MonkeyPatch.context() as patch:
+    with running(Seat) as seat, pytest.MonkeyPatch.context() as patch:
         patch.setenv("GATES_CACHE", str(home / "cache"))
         gate = small_workspace(
             home / "workspace", home / "cache", seat={"base_url": seat.faulty.url, "concurrency": 1, "attempts": 1}

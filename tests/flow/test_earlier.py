@@ -40,7 +40,7 @@ class Once(NamedTuple):
 
 @pytest.fixture(scope="module")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Once]:
-    with running() as seat, pytest.MonkeyPatch.context() as patch:
+    with running(Seat) as seat, pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("earlier")
         home, cache = folder / "home", folder / "cache"
         patch.setenv("GATES_CACHE", str(cache))

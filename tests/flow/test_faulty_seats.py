@@ -88,7 +88,7 @@ CLOCK = "clock jump"
 
 @pytest.fixture(scope="module")
 def seat() -> Iterator[Seat]:
-    with running() as made:
+    with running(Seat) as made:
         yield made
 
 

@@ -22,7 +22,7 @@ from gates.spec.load import load_gate
 from gates.spec.schema import Gate
 from tests.flow.conftest import gates
 from tests.flow.plugged import install as put
-from tests.flow.threaded import running
+from tests.flow.threaded import Seat, running
 from tests.judge.arms import a_gate, an_arm, measured, voice_figures
 from tests.small import GATE, small_workspace
 
@@ -145,7 +145,7 @@ def test_a_plug_ins_distribution_is_sealed_and_verify_says_what_is_missing(
     plug_in("lord = lord_floors:LORD")
     home = tmp_path / "home"
     monkeypatch.setenv("GATES_CACHE", str(tmp_path / "cache"))
-    with running() as seat:
+    with running(Seat) as seat:
         gate = small_workspace(
             home, tmp_path / "cache", seat={"base_url": seat.faulty.url}, voice=GATE["voice"] | {"floor": "lord@1"}
         )

@@ -63,7 +63,7 @@ class Judge:
 
 @pytest.fixture
 def judge() -> Iterator[Judge]:
-    with running() as seat:
+    with running(Seat) as seat:
         yield Judge(seat)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from gates.record.ledger import Ledger
 from gates.record.recheck import RecheckPlan
 from gates.records import sha256
 from tests.flow.conftest import Ended, gates
-from tests.flow.test_trust import Seat
+from tests.flow.threaded import Seat, running
 from tests.record.test_signing import make_key
 from tests.seat.faulty import Request, Wire, answer, card, error
 from tests.small import prose, small_workspace
@@ -52,14 +51,8 @@ class Voice(Seat):
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Voice]:
-    made = Voice()
-    made.thread.start()
-    asyncio.run_coroutine_threadsafe(made.faulty.__aenter__(), made.loop).result(10)
-    yield made
-    asyncio.run_coroutine_threadsafe(made.faulty.__aexit__(None, None, None), made.loop).result(10)
-    made.loop.call_soon_threadsafe(made.loop.stop)
-    made.thread.join(10)
-    made.loop.close()
+    with running(Voice) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.small import small_workspace
 
 @pytest.fixture
 def seat() -> Iterator[Seat]:
-    with running() as made:
+    with running(Seat) as made:
         yield made
 
 

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from gates.records import sha256
 from tests.seat.faulty import FaultySeat, Handler, Request, Wire, answer, card, error
@@ -60,10 +61,13 @@ class Seat:
         self.cache.clear()
 
 
+AnySeat = TypeVar("AnySeat", bound=Seat)
+
+
 @contextmanager
-def running() -> Iterator[Seat]:
-    """A seat that answers for as long as the context lasts."""
-    made = Seat()
+def running(kind: type[AnySeat]) -> Iterator[AnySeat]:
+    """A seat of that kind that answers for as long as the context lasts."""
+    made = kind()
     made.thread.start()
     asyncio.run_coroutine_threadsafe(made.faulty.__aenter__(), made.loop).result(10)
     yield made

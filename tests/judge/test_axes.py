@@ -10,7 +10,7 @@ from gates.judge.floors import RULES, Floor
 from gates.judge.memorisation import memorisation
 from gates.measure.figures import Unmeasured, ValidityFigures
 from gates.records import Outcome
-from gates.spec.schema import Memorisation, Validity, Voice
+from gates.spec.limits import Memorisation, Validity, Voice
 from tests.judge.arms import an_arm, memorisation_figures, voice_figures
 
 PASS, FAIL, INCONCLUSIVE, INVALID = Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.INVALID

@@ -12,7 +12,7 @@ from gates.judge.damage import damage
 from gates.judge.floors import RULES, Floor, FloorRule
 from gates.measure.figures import Unmeasured, ValidityFigures
 from gates.records import Outcome
-from gates.spec.schema import DamageAxis
+from gates.spec.limits import DamageAxis
 from tests.judge.arms import an_arm, damage_figures
 
 PASS, FAIL, INCONCLUSIVE, INVALID = Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.INVALID

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from gates.judge.memorisation import extraction, memorisation
 from gates.measure.figures import NearFigures, ProtectedFigures, SelfCollision, Unmeasured, ValidityFigures
 from gates.records import Outcome
-from gates.spec.schema import Memorisation, Probe
+from gates.spec.asking import Probe
+from gates.spec.limits import Memorisation
 from tests.judge.arms import an_arm, memorisation_figures
 
 PASS, FAIL, INCONCLUSIVE, INVALID = Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.INVALID

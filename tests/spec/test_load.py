@@ -11,8 +11,9 @@ import jsonschema
 import pytest
 import yaml
 
+from gates.spec.asking import Seat
 from gates.spec.load import json_schema, load_gate
-from gates.spec.schema import Gate, Seat
+from gates.spec.schema import Gate
 
 GATE = Path(__file__).parent / "gate.yaml"
 

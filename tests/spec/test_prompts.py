@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gates.errors import InputError
+from gates.spec.asking import Message, Prompts
 from gates.spec.prompts import prompt_text, read_beats, render
-from gates.spec.schema import Message, Prompts
 
 PLAIN = Prompts(file="beats.txt", template="Beat: {beat}!")
 CHAT = Prompts(

@@ -11,7 +11,7 @@ from gates.errors import UsageError
 from gates.records import Record
 from gates.seat.operate.fit import LORA_RANKS
 from gates.seat.operate.sizes import parse_size
-from gates.spec.schema import Name, Variable
+from gates.spec.fields import Name, Variable
 
 Line = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\x00-\x1f\x7f:]*$", max_length=500)]
