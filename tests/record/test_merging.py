@@ -149,14 +149,19 @@ def test_what_the_other_branch_enters_later_of_a_moved_run_is_still_of_that_run(
     assert found == {1: "PASS", 2: "FAIL"}
 
 
-def test_branches_that_joined_each_other_crosswise_are_joined(home: Path) -> None:
-    branch_off(home, ("one", 1), ("two", 1))
+def join_crosswise(home: Path) -> None:
+    """Each branch joins the other as it was before, so that two merges of the same ends stand side by side."""
     merge(home, "other", stamp(4))
     commit(home, "joined here")
     git(home, "checkout", "-q", "other")
     merge(home, "main~1", stamp(5))
     commit(home, "joined there")
     git(home, "checkout", "-q", "main")
+
+
+def test_branches_that_joined_each_other_crosswise_are_joined(home: Path) -> None:
+    branch_off(home, ("one", 1), ("two", 1))
+    join_crosswise(home)
     joined = merge(home, "other", stamp(6))
     assert len(Ledger(home / "prereg").entries()) == 8
     assert len(joined.record.entry.previous) == 2
@@ -164,12 +169,7 @@ def test_branches_that_joined_each_other_crosswise_are_joined(home: Path) -> Non
 
 def test_crosswise_moves_of_one_run_are_refused_and_nothing_is_written(home: Path) -> None:
     branch_off(home, ("one", 1), ("one", 1))
-    merge(home, "other", stamp(4))
-    commit(home, "joined here")
-    git(home, "checkout", "-q", "other")
-    merge(home, "main~1", stamp(5))
-    commit(home, "joined there")
-    git(home, "checkout", "-q", "main")
+    join_crosswise(home)
     before = (home / "prereg" / "ledger.jsonl").read_bytes()
     with pytest.raises(GatesError, match="run 002 of one is now two"):
         merge(home, "other", stamp(6))
