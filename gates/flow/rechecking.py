@@ -211,10 +211,13 @@ def _changes(work: _Work, identity: SeatIdentity) -> list[str]:
     seal, arm = work.run.seal, work.arm
     then: dict[str, JsonValue] = {"model": seal.gate.arms.candidates[arm].model, "seat": seal.binding.seat}
     now: dict[str, JsonValue] = {"model": work.model, "seat": identity.binding.as_json()}
-    sealed, files = seal.binding.adapters[arm].files, adapter_files(work.inputs.adapters[arm])
+    known, path = seal.binding.adapters.get(arm), work.inputs.adapters[arm]
+    sealed, files = known.files if known else None, adapter_files(path)
     if sealed is not None and files is not None:
         then, now = then | {"adapter": dict(sealed)}, now | {"adapter": dict(files)}
-    unread = [f"adapter: {work.inputs.adapters[arm].name} cannot be read here: its bytes were not compared"]
+    elif sealed is None:
+        return [*differences(then, now), "adapter: the seal does not know its bytes: nothing to compare with"]
+    unread = [f"adapter: {path.name} cannot be read here: its bytes were not compared"]
     return differences(then, now) + (unread if files is None else [])
 
 

@@ -163,6 +163,46 @@ def test_adapter_bytes_that_differ_are_named(run: Path) -> None:
 
 
 @pytest.mark.slow
+def test_an_adapter_that_cannot_be_read_is_said_so(run: Path) -> None:
+    (run.parents[2] / "prereg" / "one.gguf").unlink()
+    ended = gates("recheck", run, "--json")
+    assert ended.returncode == 0, ended
+    assert found(ended)["plan"]["changed"] == ["adapter: one.gguf cannot be read here: its bytes were not compared"]
+
+
+@pytest.mark.slow
+def test_an_imported_run_is_rechecked_and_its_unknown_form_said(run: Path, tmp_path: Path, seat: Voice) -> None:
+    home = run.parents[2]
+    gate = json.loads((home / "prereg" / "small.yaml").read_text("utf-8")) | {"name": "older"}
+    (home / "prereg" / "older.yaml").write_text(json.dumps(gate), "utf-8")
+    kept = ("arm", "seed", "prompt", "text", "finish_reason")
+    rows = [json.loads(line) for line in (run / "generations.jsonl").read_bytes().splitlines()]
+    texts = [{key: row[key] for key in kept} | row["usage"] for row in rows]
+    (tmp_path / "old.jsonl").write_text("\n".join(map(json.dumps, texts)), "utf-8")
+    received = gates("import", tmp_path / "old.jsonl", "--gate", home / "prereg" / "older.yaml")
+    older = home / "reports" / "older" / "001"
+    assert (older / "verdict.json").is_file(), received
+    ended = gates("recheck", older, "--json")
+    assert ended.returncode == 0, ended
+    assert found(ended)["same_texts"] == 24
+    assert 'seat.version: not sealed, now "0.33.0"' in found(ended)["plan"]["changed"]
+
+
+@pytest.mark.slow
+def test_an_adapter_that_was_never_read_is_said_so(run: Path) -> None:
+    home = run.parents[2]
+    gate = home / "prereg" / "unread.yaml"
+    gate.write_text(json.dumps(json.loads((home / "prereg" / "small.yaml").read_text()) | {"name": "unread"}), "utf-8")
+    kept = (home / "prereg" / "one.gguf").read_bytes()
+    (home / "prereg" / "one.gguf").unlink()
+    assert gates("seal", gate, "--yes").returncode == 0
+    assert gates("run", gate).returncode in {0, 1}
+    (home / "prereg" / "one.gguf").write_bytes(kept)
+    told = found(gates("recheck", home / "reports" / "unread" / "001", "--json"))
+    assert told["plan"]["changed"] == ["adapter: the seal does not know its bytes: nothing to compare with"]
+
+
+@pytest.mark.slow
 def test_an_interrupted_recheck_continues_and_asks_nothing_twice(run: Path, seat: Voice) -> None:
     seat.served, seat.dies_at = 0, 10
     assert gates("recheck", run).returncode == 4
