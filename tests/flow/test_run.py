@@ -84,9 +84,7 @@ def run_alone(gate: str) -> None:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "kills", [1, pytest.param(3, marks=pytest.mark.slow), pytest.param(10, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.long)])
 def test_kills_lose_nothing_and_double_nothing(workspace: Path, served: str, ran: Ran, kills: int) -> None:
     gate = write_gate(workspace, f'{{base_url: "{served}", concurrency: 2}}')
     assert gates("seal", gate, "--yes").returncode == 0
