@@ -83,8 +83,9 @@ def run_alone(gate: str) -> None:
         main()
 
 
+@pytest.mark.long  # tests/flow/test_killed.py kills at every write of a run, on a seat that answers at once
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [1, 10])
 def test_kills_lose_nothing_and_double_nothing(workspace: Path, served: str, ran: Ran, kills: int) -> None:
     gate = write_gate(workspace, f'{{base_url: "{served}", concurrency: 2}}')
     assert gates("seal", gate, "--yes").returncode == 0
