@@ -92,6 +92,11 @@ def _inputs(path: Path, cache: Path) -> Inputs:
             "\n".join([f"{path}: the gate cannot be used yet:", *findings.missing]), next_step=f"gates check {path}"
         )
     refuse_unpinned(inputs)
+    if gate.judge is not None:
+        raise UsageError(
+            f"{path}: judge: an import asks no seat, so `judged_on_beat` would never be measured",
+            next_step="import under a gate without `judge` and `damage.judged_on_beat`",
+        )
     return inputs
 
 

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from gates.errors import TamperedError, UnfitSeatError, UsageError
 from gates.flow.finished import FinishedRun, read_run, sealed_inputs
 from gates.flow.inputs import Inputs
+from gates.flow.judging import left_to_ask
 from gates.flow.sample import SEEDS, Sampled, alarm_rng, asked_gate, derive, floors_of, sample_seeds, tasks_of
 from gates.flow.seats import OpenSeat, open_seat
 from gates.flow.world import World
@@ -40,6 +41,7 @@ from gates.seat.canary import CanaryReport, check_adapters, same_voices
 from gates.seat.client import SeatClient
 from gates.seat.generate import Run, generate
 from gates.seat.identity import SeatIdentity, adapter_files, probe
+from gates.seat.judge import Bench, ask
 from gates.seat.pace import Pace
 from gates.seat.requests import request_body
 from gates.spec.asking import Seat
@@ -136,11 +138,14 @@ async def _recheck(work: _Work) -> Rechecked:
             identity.context.max_model_len,
         )
         pace = Pace(work.seat.concurrency, work.seat.attempts, work.world.chance, work.world.now)
+        bench = Bench(work.gate, shared.seal, shared.cache_salt, shared.fingerprint, shared.targets)
         await generate(tasks, client, store.add, shared, pace, work.world.watch)
+        await ask(left_to_ask(about, plan.digest(), store), client, store.add_judgement, bench, pace)
         troubles = await _changed_since(work, client, plan)
     check_asked(work.gate, work.inputs, plan, store)
     generations = tuple(store.generations(plan.digest()))
-    found = derive(Sampled(work.run, work.inputs, plan, generations, store.generations_sha256(), troubles))
+    judgements = store.judgements(plan.digest())
+    found = derive(Sampled(work.run, about, plan, generations, store.generations_sha256(), troubles, judgements))
     # As it will be read back, keys in canonical order: the report is derived again from the stored bytes.
     found = Recheck.parse(canonical(found.as_json()), where=str(store.folder / "recheck.json"))
     report = recheck_markdown(work.run.sealed, work.run.store.number, plan, found)
@@ -251,7 +256,9 @@ def rederive(run: FinishedRun, cache: Path, started: Stored, ended: Stored) -> t
     gate = asked_gate(run.seal.gate, plan.arm, plan.model, alone=plan.alone, seeds=plan.seeds)
     check_asked(gate, inputs, plan, store)
     generations = tuple(store.generations(plan.digest()))
-    sampled = Sampled(run, inputs, plan, generations, store.generations_sha256(), recorded.troubles)
+    left_to_ask(replace(inputs, gate=gate), plan.digest(), store)
+    judgements = store.judgements(plan.digest())
+    sampled = Sampled(run, inputs, plan, generations, store.generations_sha256(), recorded.troubles, judgements)
     report = store.folder / "report.md"
     if report.read_text("utf-8") != recheck_markdown(run.sealed, run.store.number, plan, recorded):
         raise TamperedError(f"{report}: not the report of this recheck")

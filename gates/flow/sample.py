@@ -18,6 +18,8 @@ from gates.record.recheck import Recheck, RecheckPlan
 from gates.records import Generation, Outcome, digest
 from gates.seat.generate import Task
 from gates.spec.asking import Arms, Base, Candidate
+from gates.spec.judging import Judgement
+from gates.spec.limits import Judge
 from gates.spec.schema import Gate
 
 SEEDS = 2
@@ -38,7 +40,8 @@ def sample_seeds(seal: str, seeds: Sequence[int], count: int) -> tuple[int, ...]
 def asked_gate(gate: Gate, plan_arm: str, model: str, *, alone: bool, seeds: tuple[int, ...]) -> Gate:
     """The gate as a recheck asks it: base and this arm, or the arm in both places where it is served `alone`."""
     base = Base(model=model) if alone else gate.arms.base
-    return _with(gate, base, {plan_arm: gate.arms.candidates[plan_arm].model_copy(update={"model": model})}, seeds)
+    asked = _with(gate, base, {plan_arm: gate.arms.candidates[plan_arm].model_copy(update={"model": model})}, seeds)
+    return asked.model_copy(update={"judge": _judge(gate, alone=alone)})
 
 
 def tasks_of(plan: RecheckPlan, prompts: int) -> list[Task]:
@@ -56,6 +59,7 @@ class Sampled:
     generations: Sequence[Generation]
     generations_sha256: str
     troubles: tuple[str, ...] = ()
+    judgements: Sequence[Judgement] = ()
 
 
 def derive(sampled: Sampled) -> Recheck:
@@ -67,11 +71,14 @@ def derive(sampled: Sampled) -> Recheck:
     old = [g for g in run.store.generations(run.sealed.sha256) if g.arm == plan.arm and g.seed in plan.seeds]
     then = [generation.model_copy(update={"arm": BASE}) for generation in old]
     compared = _with(gate, Base(model=gate.arms.candidates[plan.arm].model), _only(gate, plan.arm), plan.seeds)
+    compared = compared.model_copy(update={"judge": _judge(gate, alone=plan.alone)})
+    known = (j for j in run.store.judgements(run.sealed.sha256) if j.arm == plan.arm and j.seed in plan.seeds)
     measured = measure(
         replace(sampled.inputs, gate=compared, imposters={}),
         plan.digest(),
         [*then, *sampled.generations],
         sampled.generations_sha256,
+        [*(judgement.model_copy(update={"arm": BASE}) for judgement in known), *sampled.judgements],
     )
     found = judge_recheck(compared, plan.arm, measured, floors_of(run, plan.arm))
     same = _same_texts(old, sampled.generations)
@@ -120,6 +127,13 @@ def _warnings(plan: RecheckPlan) -> Iterable[str]:
 def _same_texts(old: Sequence[Generation], new: Sequence[Generation]) -> int:
     texts = {generation.key: generation.text for generation in old if generation.error is None}
     return sum(texts.get(generation.key) == generation.text for generation in new if generation.error is None)
+
+
+def _judge(gate: Gate, *, alone: bool) -> Judge | None:
+    """The judge of the gate under its own name; nobody where it is the base, and the voice is served without one."""
+    if gate.judge is None or (alone and gate.judge.model is None):
+        return None
+    return gate.judge.model_copy(update={"model": gate.judge.model or gate.arms.base.model})
 
 
 def _only(gate: Gate, arm: str) -> dict[str, Candidate]:

@@ -2,6 +2,7 @@
 
 reports/GATE/NUMBER/rechecks/NUMBER/plan.json           arm, seeds, the seat as it is now, what has changed since
                                     generations.jsonl   as in a run
+                                    judgements.jsonl    as in a run, where the gate names a judge
                                     recheck.json        measurements and outcome
                                     report.md           the same for people
 """
@@ -13,6 +14,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
+from gates.errors import TamperedError
 from gates.judge.verdict import CandidateVerdict
 from gates.measure.figures import Measurements
 from gates.record.body import said
@@ -108,6 +110,10 @@ def read_plan(store: RunStore, started: Stored) -> RecheckPlan | None:
 def read_recheck(store: RunStore, ended: Stored) -> Recheck:
     """A finished recheck, each of its files checked against the ledger. Raises TamperedError."""
     read_recorded(store.generations_path, said(ended, "generations_sha256", str))
+    if "judgements_sha256" in ended.entry.body:
+        read_recorded(store.judgements_path, said(ended, "judgements_sha256", str))
+    elif store.judgements_path.exists():
+        raise TamperedError(f"{store.judgements_path}: the ledger knows of no judgements", next_step="remove it")
     read_recorded(store.folder / "report.md", said(ended, "report_sha256", str))
     path = store.folder / "recheck.json"
     return Recheck.parse(read_recorded(path, said(ended, "recheck_sha256", str)), where=str(path))
@@ -126,5 +132,7 @@ def finish(ledger: Ledger, run: RunStore, store: RunStore, found: Recheck, repor
         "report_sha256": sha256(report.encode()),
         "outcome": found.outcome.value,
     }
+    if store.judgements_path.exists():
+        body["judgements_sha256"] = store.judgements_sha256()
     ledger.append("rechecked", run.gate, body, stamp)
     return path

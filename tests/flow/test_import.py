@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gates.record.ledger import Ledger
 from gates.records import sha256
@@ -207,3 +208,13 @@ def test_an_import_that_was_killed_goes_on(gate: Path, monkeypatch: pytest.Monke
     assert json.loads(ended.stdout)["run"].endswith("001")
     kinds = [stored.entry.kind for stored in Ledger(gate.parent).entries()]
     assert kinds == ["import", "run", "verdict"]
+
+
+def test_a_gate_with_a_judge_is_refused(gate: Path) -> None:
+    judged = yaml.safe_load(gate.read_text("utf-8")) | {"judge": {"labelled": "labelled.jsonl"}}
+    judged["damage"]["judged_on_beat"] = {"margin": 0.5}
+    gate.write_text(yaml.safe_dump(judged), "utf-8")
+    known = [{"beat": BEATS[0], "text": f"Text {number}.", "on_beat": number < 10} for number in range(20)]
+    (gate.parent / "labelled.jsonl").write_text("\n".join(map(json.dumps, known)), "utf-8")
+    ended = gates("import", write(gate, rows()), "--gate", gate, *MAP)
+    assert (ended.returncode, "judge: an import asks no seat" in ended.stderr) == (2, True), ended.stderr

@@ -129,6 +129,25 @@ def test_the_judge_is_asked_after_generation_recorded_and_verified(gate: Path, j
     assert (told.returncode, "judgements.jsonl: SHA-256 is" in told.stdout) == (5, True)
 
 
+def test_a_recheck_asks_the_judge_of_the_new_texts_and_is_derived_again(gate: Path, judge: Judge) -> None:
+    judge.rule = lambda text: "Nothing of the kind" not in text
+    gates("run", gate)
+    run, before = gate.parents[1] / "reports/small/001", judge.asked
+    judge.rule = lambda text: "YES" in text
+    ended = gates("recheck", run, "--json")
+    # 20 labelled texts and 12 prompts under 2 seeds of one arm, in both orders.
+    assert judge.asked - before == 2 * (20 + 24)
+    told = json.loads(ended.stdout)
+    now = told["candidates"]["one"]["axes"]["judged_on_beat"]
+    assert (ended.returncode, now["outcome"], now["value"]) == (1, "FAIL", pytest.approx(1.0))
+    assert told["measurements"]["judge"]["missed"] == 0
+    assert gates("verify", gate.parents[1]).returncode == 0
+    path = run / "rechecks/001/judgements.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"yes":-12', b'"yes":-13', 1))
+    told = gates("verify", gate.parents[1])
+    assert (told.returncode, "rechecks/001/judgements.jsonl: SHA-256 is" in told.stdout) == (5, True)
+
+
 def test_a_judge_that_is_wrong_too_often_judges_nothing(gate: Path, judge: Judge) -> None:
     judge.rule = lambda text: True
     gates("run", gate)
