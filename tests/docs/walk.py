@@ -12,9 +12,11 @@ Any other fence is only shown.
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -73,6 +75,7 @@ def walk(page: Path, workspace: Path, **environment: str) -> list[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        start_new_session=True,
     )
     try:
         for step in steps(page.read_text("utf-8")):
@@ -121,6 +124,8 @@ def _close(shell: subprocess.Popen[str]) -> None:
     try:
         shell.wait(20)
     finally:
-        shell.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
         assert shell.stdout is not None
         shell.stdout.close()
