@@ -17,6 +17,7 @@ from gates.measure.movers import Movers, measure_movers
 from gates.measure.ngrams import NgramIndex
 from gates.measure.voice import ArmCounts, Yardstick, count_arm
 from gates.record.ledger import Ledger
+from gates.record.votes import Votes, tallies
 from gates.records import Generation
 from gates.report.html.model import Matched, Page, Place
 from gates.report.html.texts import shown_prompt
@@ -42,7 +43,7 @@ def page_of(run: FinishedRun, cache: Path, *, with_sources: bool = False) -> Pag
         attempts=run.attempts,
         measurements=run.measurements,
         verdict=run.verdict,
-        prompts={key[1]: shown_prompt(generation) for key, generation in sorted(answers.items(), reverse=True)},
+        prompts=_prompts(inputs, answers),
         generations=tuple(answers.values()),
         matched=_matched(run, answers, texts),
         power=power_curve(run.seal.gate),
@@ -51,8 +52,16 @@ def page_of(run: FinishedRun, cache: Path, *, with_sources: bool = False) -> Pag
         own_runs=_own_runs(inputs) if isinstance(inputs, Inputs) else None,
         lacking=lacking,
         sources_shown=with_sources,
+        readers=tallies(Votes(run.store.folder).read()),
         events=tuple(f"{event.what} of {event.at[:10]} by {event.by}: {event.said}" for event in _events(run)),
     )
+
+
+def _prompts(inputs: Inputs | str, answers: Answers) -> dict[int, str]:
+    """What was asked, by number; an import holds no requests, so there the sealed gate's beats say it."""
+    found = {key[1]: shown_prompt(generation) for key, generation in sorted(answers.items(), reverse=True)}
+    beats = [one.beat for one in inputs.shown] if isinstance(inputs, Inputs) else []
+    return {prompt: text or (beats[prompt] if prompt < len(beats) else "") for prompt, text in found.items()}
 
 
 def _events(run: FinishedRun) -> tuple[Event, ...]:

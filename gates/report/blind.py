@@ -1,4 +1,4 @@
-"""What blind readers say, beside the voice figure and never in it, as a table in the terminal."""
+"""What blind readers say, beside the voice figure and never in it: rows, and a table of them in the terminal."""
 
 from __future__ import annotations
 
@@ -30,14 +30,21 @@ def readers_table(measurements: Measurements, tallies: Sequence[Tally]) -> Rende
     table = Table(expand=False)
     for name in HEAD:
         table.add_column(name, overflow="fold")
+    for cells in readers_rows(measurements, tallies):
+        table.add_row(*(Text(one_line(cell)) for cell in cells))
+    return table
+
+
+def readers_rows(measurements: Measurements, tallies: Sequence[Tally]) -> list[tuple[str, ...]]:
+    """The cells under HEAD, one row a candidate and reader."""
+    rows = []
     for tally in tallies:
         voice = measurements.arms[tally.arm].voice
         delta = number(voice.delta, signed=True) if isinstance(voice, VoiceFigures) else "not measured"
         shares = (*(tally.author[who] for who in ("author", "candidate", "base")),)
         best = (*(tally.best[who] for who in ("candidate", "base", "author")),)
-        cells = (tally.arm, delta, tally.by, *map(share, (*shares, *best)))
-        table.add_row(*(Text(one_line(cell)) for cell in cells))
-    return table
+        rows.append((tally.arm, delta, tally.by, *map(share, (*shares, *best))))
+    return rows
 
 
 def share(found: Share) -> str:

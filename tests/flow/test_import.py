@@ -86,6 +86,10 @@ def test_old_texts_become_a_run_that_says_for_ever_that_it_was_imported(gate: Pa
     assert "Does it move? (imported, not sealed before generation)" in shown.stdout
     assert len(Ledger(gate.parent).entries()) == 3
 
+    # An import holds no requests: the page names its prompts by the gate's beats.
+    assert gates("report", folder).returncode == 0
+    assert f"</span> {BEATS[3]}" in (folder / "report.html").read_text("utf-8")
+
     # No gate is run under it: it is no seal in force.
     refused = gates("run", gate)
     assert (refused.returncode, "has no seal" in refused.stderr) == (2, True)

@@ -9,6 +9,7 @@ from gates.measure.figures import NearFigures, NearRun, Run, SelfCollision, Sour
 from gates.measure.memorisation import Excerpt
 from gates.measure.movers import Mover, Movers
 from gates.record.seal import SealOnDisk
+from gates.record.votes import Trial, Vote, Who, tallies
 from gates.records import Generation
 from gates.report.html.model import Matched, Page, Place
 from tests.judge.arms import (
@@ -66,6 +67,23 @@ def a_generation(arm: str, prompt: int, seed: int, text: str, **changes: object)
     )
 
 
+def a_vote(by: str, author: Who) -> Vote:
+    """A reader's vote on `a`: the passage of `author` is the author's, the candidate's reads best."""
+    trial = Trial(
+        arm="a", prompt=0, seed=1, words=40, author_file="t/x", author_start=0, order=("author", "base", "candidate")
+    )
+    return Vote(
+        previous=None,
+        seal=HASH,
+        generations_sha256=HASH,
+        trial=trial,
+        author=author,
+        best="candidate",
+        at="2026-01-01T00:00:00+00:00",
+        by=by,
+    )
+
+
 def a_page(said: str = HOSTILE, **changes: object) -> Page:
     """Two candidates and a control; `a` passes, `b` copies and runs on."""
     near = NearFigures(signature="near", hits=1, rate=0.01, longest=11, unseen_longest=9, runs=(NEAR,))
@@ -120,6 +138,7 @@ def a_page(said: str = HOSTILE, **changes: object) -> Page:
             "deviations": (said,),
             "movers": {"a": Movers(signature="movers@1", up=(mover,), down=(), toward=0.625)},
             "own_runs": (8, 8, 10),
+            "readers": tallies(a_vote(said, author=who) for who in ("author", "base")),
         }
         | changes
     )

@@ -11,9 +11,12 @@ from html.parser import HTMLParser
 import pytest
 
 from gates.errors import UsageError
+from gates.judge.verdict import judge
 from gates.measure.memorisation import Excerpt
 from gates.report.html import html_report
 from gates.report.html.model import Place
+from gates.report.html.svg import series
+from tests.judge.arms import a_gate
 from tests.report.pages import HOSTILE, RUN, SOURCE, a_generation, a_page
 
 SEEN = HOSTILE.replace("\x1b", r"\x1b").replace("\u202e", r"\u202e")
@@ -109,11 +112,12 @@ def test_the_first_screen_answers_in_words(calm: Seen) -> None:
     first = " ".join(calm.text[: calm.text.index("Pictures", calm.text.index("Axis by axis"))].split())
     for said in (
         "Gate demo, run 003 Does it move?",
-        "✔ PASS a may ship, as far as this gate can say Every axis passes.",
+        "✔ PASS a may ship, as far as this gate can say Every axis passes. Moved +0.215 toward the author; more than "
+        "0.060 was asked.",
         "✘ FAIL b may not ship",
-        "Copies the training text (memorisation): 60 of 120 generations hold 8 words in a row",
-        "Runs on to the token limit (ran_on; share of texts, base to candidate): 0.150 to 0.900 (+0.750, worse is "
-        "higher): harm +0.750, floor 0.200.",
+        "Copies the training text: 60 of 120 generations hold 8 words in a row",
+        "Runs on to the token limit: 90 % against the base's 15 %; that is worse by 75 points, and seeds alone make "
+        "20.",
         "prospective: sealed before any generation of this gate. Attempts of this gate so far: 4; this is number 3.",
     ):
         assert said in first, said
@@ -193,6 +197,37 @@ def test_flags_and_errors_are_shown_with_their_texts() -> None:
     # Prompt 3 of seed 2 is among those that `damage_figures` makes hits of ran_on and no hits of on_beat.
     assert 'data-flags="error|ran_on|not on_beat|copied"' in article
     assert "the seat said no" in article
+
+
+def test_an_arm_looks_the_same_in_every_picture(document: str) -> None:
+    """Candidates come before controls, whatever their names; the base is grey."""
+    for name in ("seeds", "span", "imposters", "influence", "memorisation"):
+        (figure,) = re.findall(rf'<figure id="{name}".*?</svg>', document, re.DOTALL)
+        labels = [label for label in re.findall(r">([^<>\n]+)</text>", figure) if label in ("a", "b", "again")]
+        # matplotlib writes the ticks from below, a legend and titles from above.
+        assert labels in (["a", "b", "again"], ["again", "b", "a"]), name
+        colours = dict.fromkeys(re.findall(r"var\(--(series-\d)\)", figure))
+        assert list(colours) == ["series-1", "series-2", "series-3"], name
+    assert len({series(place) for place in range(36)}) == 36
+
+
+def test_of_many_candidates_it_first_lists_who_may_ship() -> None:
+    page = a_page("calm")
+    c = page.measurements.arms["a"]
+    run = page.measurements.model_copy(update={"arms": page.measurements.arms | {"c": c}})
+    verdict = judge(a_gate(candidates=("a", "b", "c"), controls=("again",)), run)
+    seen = Seen(html_report(a_page("calm", measurements=run, verdict=verdict)))
+    told = " ".join(seen.text.split())
+    assert "✔ PASS 2 of 3 may ship, as far as this gate can say: a, c ✘ FAIL 1 of 3 may not ship: b ✔ PASS a" in told
+    assert ("table", {"class": "axes many"}) in seen.tags
+
+
+def test_blind_votes_stand_beside_the_move(hostile: Seen) -> None:
+    (table,) = [table for table in hostile.tables if table[0][2:4] == ["reader", "author known"]]
+    share = "1 of 2 [0.01, 0.99]"  # exact: 1 - 0.975**(1/2) and 0.975**(1/2)
+    assert table[1] == ["a", "+0.215", SEEN, share, "0 of 2 [0.00, 0.84]", share, "2 of 2 [0.16, 1.00]", *table[1][7:]]
+    assert "No verdict counts these votes" in " ".join(hostile.text.split())
+    assert "Blind readers" not in html_report(a_page("calm", readers=()))
 
 
 def test_a_thousand_texts_stay_under_three_megabytes() -> None:

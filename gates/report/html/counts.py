@@ -10,7 +10,7 @@ from gates.judge.verdict import Verdict
 from gates.measure.figures import MemorisationFigures, NearRun, Run
 from gates.records import Outcome
 from gates.report.html.model import Page
-from gates.report.html.pictures import Picture
+from gates.report.html.pictures import Picture, looks
 from gates.report.html.svg import BAND, FAIL, INK, INVALID, MUTED, PASS, UNSURE, drawing, finish, series, short
 from gates.report.html.texts import title
 from gates.report.wording import FIRST, number
@@ -39,40 +39,34 @@ def _rates(page: Page, arms: Mapping[str, MemorisationFigures]) -> Picture:
     """Hit-rates with exact limits, each arm's author's own rate below it."""
     asked = page.sealed.seal.gate.memorisation
     limit = asked.max_rate if asked else None
-    rows, names = [], []
-    with drawing(0.95 + 0.62 * len(arms)) as figure:
+    rows, look = [], looks(page.measurements)
+    order = [name for name in look if name in arms]
+    with drawing(0.95 + 0.46 * len(arms)) as figure:
         axes = figure.add_subplot()
         if limit is not None:
             axes.axvline(limit, color=INK, linewidth=1.4, linestyle=":")
-        others = [name for name in arms if name != "base"]
-        for place, (name, found) in enumerate(arms.items()):
-            colour, marker = series(others.index(name)) if name != "base" else (MUTED, "o")
-            own = found.self_collision
-            for below, (hits, n, what, ink, sign) in enumerate(
-                (
-                    (found.hits, found.generations, name, colour, marker),
-                    (own.hits, own.windows, "the author's own", MUTED, "x"),
-                )
+        for height, name in zip(reversed(range(len(order))), order, strict=True):
+            found, own, (colour, marker) = arms[name], arms[name].self_collision, look[name]
+            for hits, n, said, ink, sign, at in (
+                (found.hits, found.generations, name, colour, marker, height + 0.13),
+                (own.hits, own.windows, f"the author's own (beside {name})", MUTED, "x", height - 0.19),
             ):
-                height = 2 * (len(arms) - 1 - place) + (1 - below)
-                names.append((height, what))
                 if n < 1:
                     continue
                 low, high = clopper_pearson(hits, n)
-                axes.plot([low, high], [height] * 2, color=ink, linewidth=2.2)
-                axes.plot(hits / n, height, sign, color=ink, markersize=7)
-                said = f"{what} (beside {name})" if below else what
+                axes.plot([low, high], [at] * 2, color=ink, linewidth=2.2)
+                axes.plot(hits / n, at, sign, color=ink, markersize=7)
                 rows.append((said, str(hits), str(n), *map(number, (hits / n, low, high, limit))))
-        axes.set_yticks([height for height, _ in names], [short(name) for _, name in names])
+        axes.set_yticks(list(reversed(range(len(order)))), [short(name) for name in order])
         axes.grid(axis="x", linewidth=0.6)
         axes.set_axisbelow(True)
         axes.set_xlim(left=-0.005)
-        axes.set_ylim(-0.6, 2 * len(arms) - 0.4)
+        axes.set_ylim(-0.6, len(arms) - 0.5)
         axes.set_xlabel("share of texts that hold a run of the training text")
         svg = finish(figure, "memorisation", "Share of texts with copied words, by arm, beside the author's own rate")
     caption = (
-        "How many texts repeat the training text word for word, with exact one-sided 95 % limits, beside how often "
-        "the author's own unseen text does"
+        "How many texts repeat the training text word for word, with exact one-sided 95 % limits, and below each, "
+        "with a cross, how often the author's own unseen text does"
         + ("; the dotted line is the most that the gate allows." if limit is not None else ".")
     )
     head = ("texts", "hits", "of", "rate", "lower limit", "upper limit", "allowed")
@@ -86,14 +80,16 @@ def _lengths(page: Page, arms: Mapping[str, MemorisationFigures]) -> Picture:
     unseen = max(figures.self_collision.longest for figures in arms.values())
     shortest = min(figures.n for figures in arms.values())
     longest = max([shortest + 4, unseen, *(length for found in (*counted.values(), own) for length in found)])
-    shown = {name: found for name, found in counted.items() if found}
+    shown = {name: counted[name] for name in looks(page.measurements) if counted.get(name)}
     if page.own_runs is not None:
         shown["the author's own unseen text"] = own
     with drawing(0.8 + 0.95 * len(shown)) as figure:
         panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
-        others = [name for name in arms if name != "base"]
+        look = looks(page.measurements)
         for axes, (name, found) in zip(panels, shown.items(), strict=True):
-            colour = series(others.index(name))[0] if name in others else MUTED
+            colour = look[name][0] if name in look else MUTED
+            if not found:
+                axes.text(0.5, 0.5, "none", transform=axes.transAxes, color=MUTED, ha="center", va="center")
             axes.bar(list(found), list(found.values()), width=0.7, color=colour)
             axes.set_title(short(name, 60))
             axes.set_xlim(shortest - 0.7, longest + 0.7)

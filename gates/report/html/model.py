@@ -10,6 +10,7 @@ from gates.measure.figures import Measurements, Source
 from gates.measure.memorisation import Excerpt
 from gates.measure.movers import Movers
 from gates.record.seal import SealOnDisk
+from gates.record.votes import Tally
 from gates.records import Generation
 
 
@@ -68,7 +69,8 @@ class Page:
     `prompts` are what the arms were shown, by number. What needs the gate's texts is None or empty where these are not
     at hand, and `lacking` says why: `movers` by arm, `own_runs` the lengths in words of the runs that the author's
     held-out text shares with the train split. `power` holds (shift in seed sd, share that passes).
-    `events` say what came after the verdict: re-scores, sign-offs.
+    `events` say what came after the verdict: re-scores, sign-offs. `readers` are blind readers' votes, each reader's
+    own on each candidate.
     """
 
     sealed: SealOnDisk
@@ -86,3 +88,4 @@ class Page:
     lacking: str = ""
     sources_shown: bool = False
     events: tuple[str, ...] = ()
+    readers: tuple[Tally, ...] = ()

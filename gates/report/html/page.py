@@ -14,6 +14,7 @@ from markupsafe import Markup
 from gates.judge.axes import AxisVerdict
 from gates.judge.verdict import CandidateVerdict, ControlFigures
 from gates.records import Generation, Outcome
+from gates.report.blind import HEAD, readers_rows
 from gates.report.html.counts import pictures_of_counts
 from gates.report.html.model import Matched, Page
 from gates.report.html.pictures import pictures_of_voice
@@ -54,8 +55,11 @@ def render(page: Page) -> str:
             gate=page.sealed.seal.gate,
             seal=page.sealed.seal,
             verdict=page.verdict,
-            candidates=_cards(page.verdict.candidates),
-            controls=_cards(page.verdict.controls),
+            candidates=_cards(page.verdict.candidates, page),
+            controls=_cards(page.verdict.controls, page),
+            ways=_ways(page),
+            readers=readers_rows(page.measurements, page.readers),
+            reader_head=HEAD,
             axes=list(dict.fromkeys(axis.axis for axis in in_order(_axes(page)))),
             standing=standing(page.sealed, page.verdict),
             warnings=_warnings(page),
@@ -91,13 +95,20 @@ def marked(match: Matched) -> Markup:
     return Markup(" ").join(parts)
 
 
-def _cards(judged: dict[str, CandidateVerdict] | dict[str, ControlFigures]) -> list[dict[str, object]]:
+def _ways(page: Page) -> list[tuple[Outcome, list[str]]]:
+    """The candidates by what the gate says of them, the best outcome first."""
+    judged = page.verdict.candidates.items()
+    found = {outcome: [name for name, one in judged if one.outcome is outcome] for outcome in Outcome}
+    return [(outcome, names) for outcome, names in found.items() if names]
+
+
+def _cards(judged: dict[str, CandidateVerdict] | dict[str, ControlFigures], page: Page) -> list[dict[str, object]]:
     return [
         {
             "name": name,
             "outcome": one.outcome,
             "answer": ANSWERS[one.outcome],
-            "why": why(CandidateVerdict(outcome=one.outcome, axes=one.axes)),
+            "why": why(name, CandidateVerdict(outcome=one.outcome, axes=one.axes), page.measurements),
             "axes": {axis.axis: axis for axis in in_order(one.axes)},
         }
         for name, one in judged.items()
@@ -161,7 +172,13 @@ def environment() -> Environment:
     made = Environment(
         autoescape=True, undefined=StrictUndefined, finalize=_shown, trim_blocks=True, lstrip_blocks=True
     )
-    made.globals |= {"SYMBOLS": SYMBOLS, "title": title, "value_of": value_of, "threshold_of": threshold_of}
+    made.globals |= {
+        "SYMBOLS": SYMBOLS,
+        "ANSWERS": ANSWERS,
+        "title": title,
+        "value_of": value_of,
+        "threshold_of": threshold_of,
+    }
     return made
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from gates.judge.axes import AxisVerdict
 from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements, VoiceFigures
-from gates.measure.movers import Mover, Movers
+from gates.measure.movers import Mover
 from gates.report.html.model import Page
 from gates.report.html.svg import BAND, GRID, INK, MUTED, drawing, finish, series, short
 from gates.report.wording import number
@@ -38,6 +38,13 @@ def voices(measurements: Measurements) -> dict[str, VoiceFigures]:
     return {name: arm.voice for name, arm in order if isinstance(arm.voice, VoiceFigures)}
 
 
+def looks(measurements: Measurements) -> dict[str, tuple[str, str]]:
+    """The colour and the marker of every arm, the same in all pictures: the base, then candidates, then controls."""
+    order = sorted(measurements.arms.items(), key=lambda item: item[1].role)
+    others = (name for name, arm in order if arm.role != "base")
+    return {"base": (MUTED, "o")} | {name: series(place) for place, name in enumerate(others)}
+
+
 def voice_axis(verdict: Verdict, name: str) -> AxisVerdict | None:
     """What the gate says of an arm's voice."""
     judged = verdict.candidates.get(name) or verdict.controls.get(name)
@@ -52,9 +59,9 @@ def pictures_of_voice(page: Page) -> list[Picture]:
     return [
         _seeds(page, found),
         _span(page, found),
-        *([_imposters(found)] if any(figures.imposters for figures in found.values()) else []),
+        *([_imposters(found, looks(page.measurements))] if any(one.imposters for one in found.values()) else []),
         _influence(page, found),
-        *(_movers(name, movers, place) for place, (name, movers) in enumerate(page.movers.items())),
+        *(_movers(place, name, page) for place, name in enumerate(looks(page.measurements)) if name in page.movers),
     ]
 
 
@@ -73,7 +80,7 @@ def _seeds(page: Page, found: Mapping[str, VoiceFigures]) -> Picture:
             bound = judged.threshold if judged else None
             if bound is not None:
                 axes.fill_betweenx([height - 0.36, height + 0.36], middle - bound, middle + bound, color=BAND, lw=0)
-            _dots(axes, height, figures.distances, *series(place))
+            _dots(axes, height, figures.distances, *looks(page.measurements)[name])
             rows += [
                 (name, str(seed), number(d), number(bound), number(middle - bound if bound is not None else None))
                 for seed, d in zip(_seeds_of(page, name), figures.distances, strict=False)
@@ -101,7 +108,7 @@ def _span(page: Page, found: Mapping[str, VoiceFigures]) -> Picture:
         axes = figure.add_subplot()
         axes.axvline(0, color=MUTED, linewidth=0.8, linestyle=(0, (3, 3)))
         for place, (name, figures) in enumerate(found.items()):
-            height, (colour, marker) = len(found) - 1 - place, series(place)
+            height, (colour, marker) = len(found) - 1 - place, looks(page.measurements)[name]
             judged = voice_axis(page.verdict, name)
             bound = judged.threshold if judged else None
             if figures.span is not None:
@@ -126,15 +133,15 @@ def _span(page: Page, found: Mapping[str, VoiceFigures]) -> Picture:
     return Picture("span", "How far on the way to the author", caption, svg, head, tuple(rows))
 
 
-def _imposters(found: Mapping[str, VoiceFigures]) -> Picture:
+def _imposters(found: Mapping[str, VoiceFigures], look: Mapping[str, tuple[str, str]]) -> Picture:
     goals = list(dict.fromkeys(who for figures in found.values() for who in figures.imposters))
     rows = []
-    with drawing(0.95 + (0.32 + 0.2 * len(found)) * (1 + len(goals))) as figure:
+    with drawing(0.95 + (0.32 + 0.16 * len(found)) * (1 + len(goals))) as figure:
         axes = figure.add_subplot()
         axes.axvline(0, color=MUTED, linewidth=0.8)
         thick = 0.7 / len(found)
         for place, (name, figures) in enumerate(found.items()):
-            colour, marker = series(place)
+            colour, marker = look[name]
             moves = [figures.delta, *(figures.imposters.get(who, float("nan")) for who in goals)]
             heights = [len(goals) - at + 0.35 - thick * (place + 0.5) for at in range(len(moves))]
             axes.hlines(heights, 0, moves, color=colour, linewidth=2.2)
@@ -159,11 +166,12 @@ def _influence(page: Page, found: Mapping[str, VoiceFigures]) -> Picture:
         (f"{prompt + 1}: {page.prompts.get(prompt, '')}", *(_at(figures, prompt) for figures in found.values()))
         for prompt in range(prompts)
     ]
-    with drawing(0.7 + 1.15 * len(found)) as figure:
+    with drawing(0.7 + (1.15 if len(found) < 3 else 0.85) * len(found)) as figure:
         panels = figure.subplots(len(found), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-        for place, (axes, (name, figures)) in enumerate(zip(panels, found.items(), strict=True)):
+        look = looks(page.measurements)
+        for axes, (name, figures) in zip(panels, found.items(), strict=True):
             axes.axhline(0, color=MUTED, linewidth=0.8)
-            axes.bar(range(1, len(figures.influence) + 1), figures.influence, width=0.7, color=series(place)[0])
+            axes.bar(range(1, len(figures.influence) + 1), figures.influence, width=0.7, color=look[name][0])
             axes.set_title(short(name, 60))
             axes.grid(axis="y", linewidth=0.6)
             axes.set_axisbelow(True)
@@ -182,10 +190,10 @@ def _at(figures: VoiceFigures, prompt: int) -> str:
     return number(figures.influence[prompt] if prompt < len(figures.influence) else None, signed=True)
 
 
-def _movers(name: str, movers: Movers, place: int) -> Picture:
+def _movers(place: int, name: str, page: Page) -> Picture:
     """For each word three marks on one line: base, arm, author."""
+    movers, (colour, marker) = page.movers[name], looks(page.measurements)[name]
     moved = (*movers.up, *reversed(movers.down))
-    colour, marker = series(place)
     with drawing(1.1 + 0.24 * len(moved)) as figure:
         axes = figure.add_subplot()
         axes.axvline(0, color=GRID, linewidth=0.8)

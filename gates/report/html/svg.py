@@ -107,8 +107,8 @@ def finish(figure: Figure, name: str, label: str) -> Markup:
 
 
 def series(place: int) -> tuple[str, str]:
-    """The colour and the marker of the candidate or control at that place, from 0."""
-    return SERIES[place % len(SERIES)], MARKERS[place % len(MARKERS)]
+    """The colour and the marker of the candidate or control at that place, from 0: no two of the first 36 are alike."""
+    return SERIES[place % len(SERIES)], MARKERS[(place + place // len(SERIES)) % len(MARKERS)]
 
 
 def short(name: str, most: int = 22) -> str:

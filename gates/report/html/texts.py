@@ -8,7 +8,7 @@ from gates.judge.axes import AxisVerdict
 from gates.judge.verdict import CandidateVerdict
 from gates.measure.figures import DamageFigures, Measurements, MemorisationFigures, NearRun, Run
 from gates.records import Generation, Outcome
-from gates.report.wording import FIRST, in_order
+from gates.report.wording import in_order
 
 TITLES = {
     "run": "The run as a whole",
@@ -32,18 +32,43 @@ def title(axis: str) -> str:
     return TITLES.get(axis, axis)
 
 
-def why(candidate: CandidateVerdict) -> list[str]:
+def why(name: str, candidate: CandidateVerdict, measurements: Measurements) -> list[str]:
     """One sentence for each axis that did not pass; where all did, that, and how far the voice moved."""
     trouble = [axis for axis in in_order(candidate.axes) if axis.outcome is not Outcome.PASS]
     if trouble:
-        return [f"{title(axis.axis)} ({axis.axis}{_compared(axis)}): {axis.reason}." for axis in trouble]
-    moved = candidate.axes.get("voice")
-    return ["Every axis passes.", *([f"{title('voice')}: {moved.reason}."] if moved else [])]
+        return [f"{title(axis.axis)}: {_harm(name, axis, measurements) or axis.reason}." for axis in trouble]
+    return ["Every axis passes.", *_moved(candidate.axes.get("voice"))]
 
 
-def _compared(axis: AxisVerdict) -> str:
-    """What the first two figures of a damage axis's reason are."""
-    return "" if axis.axis in FIRST or axis.value is None else "; share of texts, base to candidate"
+def _moved(voice: AxisVerdict | None) -> list[str]:
+    if voice is None or voice.value is None or voice.threshold is None:
+        return []
+    return [f"Moved {voice.value:+.3f} toward the author; more than {voice.threshold:.3f} was asked."]
+
+
+def _harm(name: str, axis: AxisVerdict, measurements: Measurements) -> str:
+    """A judged change on a damage axis in percent; empty where the axis is no such change."""
+    then, now = (measurements.arms[arm].damage.get(axis.axis) for arm in ("base", name))
+    if not isinstance(then, DamageFigures) or not isinstance(now, DamageFigures):
+        return ""
+    if axis.value is None or axis.threshold is None:
+        return ""
+    limits = ""
+    if axis.low is not None and axis.high is not None:
+        limits = f" (95 % limits {_points(axis.low)} and {_points(axis.high)})"
+    bound = "seeds alone make" if axis.floor is not None else "the gate allows"
+    told = [
+        f"{_points(now.rate)} % against the base's {_points(then.rate)} %",
+        f"that is worse by {_points(axis.value)} points{limits}, and {bound} {_points(axis.threshold)}",
+        *(["the evidence cannot decide"] if axis.outcome is Outcome.INCONCLUSIVE else []),
+        *([axis.to_decide] if axis.to_decide else []),
+    ]
+    return "; ".join(told)
+
+
+def _points(share: float) -> str:
+    """A share in percent, with one decimal where it needs one."""
+    return f"{100 * share:z.1f}".removesuffix(".0")
 
 
 def flags(measurements: Measurements) -> dict[tuple[str, int, int], list[str]]:
