@@ -16,12 +16,13 @@ from gates.record.files import replace
 from gates.report.github import step_summary, workflow_commands
 from gates.report.junit import junit
 from gates.report.markdown import standing
+from gates.report.wording import caution
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--junit", "junit_file", type=click.Path(path_type=Path, dir_okay=False), help="Write JUnit XML there.")
-@click.option("--candidate", help="End with this candidate's exit code instead of the worst one's.")
+@click.option("--arm", "candidate", help="End with this candidate's exit code instead of the worst one's.")
 @click.option(
     "--github/--no-github",
     default=None,
@@ -36,14 +37,12 @@ def ci(run: Path, junit_file: Path | None, candidate: str | None, github: bool |
 
     \b
     gates ci reports/lv-bronte/001 --junit gates.xml
-    gates ci reports/lv-bronte/001 --candidate ckpt475
+    gates ci reports/lv-bronte/001 --arm ckpt475
     """
     read = read_run(run)
     if candidate is not None and candidate not in read.verdict.candidates:
         known = ", ".join(read.verdict.candidates)
-        raise UsageError(
-            f"--candidate {candidate!r}: the run has no such candidate", next_step=f"choose one of: {known}"
-        )
+        raise UsageError(f"--arm {candidate!r}: the run has no such candidate", next_step=f"choose one of: {known}")
     if junit_file is not None:
         document = junit(read.seal.gate.name, read.store.number, read.verdict, seconds=status_of(run).elapsed_s)
         replace(junit_file, document.encode())
@@ -52,12 +51,20 @@ def ci(run: Path, junit_file: Path | None, candidate: str | None, github: bool |
         _summarise(read)
     outcome = (read.verdict.candidates[candidate] if candidate else read.verdict).outcome
     if json_wanted:
-        print_json({"outcome": outcome.value, "exit_code": int(outcome.exit_code), "junit": _named(junit_file)})
+        found = read.verdict.standing.name if read.verdict.standing else None
+        print_json(
+            {
+                "outcome": outcome.value,
+                "standing": found,
+                "exit_code": int(outcome.exit_code),
+                "junit": _named(junit_file),
+            }
+        )
     elif wanted:
         for line in workflow_commands(read.seal.gate.name, read.verdict, file=read.seal.gate_file):
             tell(line)
     else:
-        tell(f"{read.seal.gate.name} {read.store.number:03d}: {outcome.value}")
+        tell(f"{read.seal.gate.name} {read.store.number:03d}: {outcome.value}{caution(read.verdict)}")
     return int(outcome.exit_code)
 
 

@@ -8,7 +8,7 @@ EXITS = """Exit codes: 0 PASS, 1 FAIL, 2 usage or bad gate, 3 INCONCLUSIVE, 4 IN
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "gates check": ("gates check prereg/lv-bronte.yaml",),
     "gates seal": ("gates seal prereg/lv-bronte.yaml", "gates seal prereg/lv-bronte.yaml --yes --by ann"),
-    "gates run": ("gates run prereg/lv-bronte.yaml", "gates run prereg/lv-bronte.yaml --candidate ckpt475 --json"),
+    "gates run": ("gates run prereg/lv-bronte.yaml", "gates run prereg/lv-bronte.yaml --arm ckpt475 --json"),
     "gates report": (
         "gates report reports/lv-bronte/001",
         "gates report reports/lv-bronte/001 --with-sources --out x.html",

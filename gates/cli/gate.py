@@ -46,7 +46,7 @@ def check(gate: Path, earlier: Path | None, json_wanted: bool) -> int:
 @click.command()
 @gate_file
 @click.option("--again", is_flag=True, help="Start another attempt of a finished gate; the ledger counts it.")
-@click.option("--candidate", help="End with this candidate's exit code instead of the worst one's.")
+@click.option("--arm", "candidate", help="End with this candidate's exit code instead of the worst one's.")
 @click.option("--by", help="Who runs it; your user name by default.")
 @signing_key
 @as_json
@@ -56,7 +56,7 @@ def run(gate: Path, again: bool, candidate: str | None, by: str | None, key: Pat
     known = load_gate(gate).arms.candidates
     if candidate is not None and candidate not in known:
         raise UsageError(
-            f"--candidate {candidate!r}: the gate has no such candidate", next_step=f"choose one of: {', '.join(known)}"
+            f"--arm {candidate!r}: the gate has no such candidate", next_step=f"choose one of: {', '.join(known)}"
         )
     with progress() as watch:
         finished = flow.run(gate, flow.this_world(say, watch, by, key), again=again)

@@ -78,13 +78,14 @@ def _match(ledger: Ledger, sealed: SealOnDisk, arm: str) -> Match:
     gate, entries = sealed.seal.gate, ledger.entries()
     verdicts: dict[str, str] = {}
     releases: dict[str, Release] = {}
+    after = " (post-hoc)" if sealed.seal.runs_before else ""
     for started, ended in runs(ledger, gate.name):
         if ended is None or ended.entry.kind != "verdict" or started.entry.body.get("seal") != sealed.sha256:
             continue
         number = said(ended, "run", int)
         candidates = ended.entry.body.get("candidates")
         outcome = candidates.get(arm) if isinstance(candidates, dict) else None
-        verdicts[f"{number:03d}"] = str(outcome or "not judged: no candidate")
+        verdicts[f"{number:03d}"] = f"{outcome}{after}" if outcome else "not judged: no candidate"
         found = [one for _, one in signoffs(RunStore(ledger.prereg.parent / "reports", gate.name, number), entries)]
         if any(one.arm == arm for one in found):
             needed = (gate.sign_off or SignOffRule()).signers

@@ -13,7 +13,7 @@ from gates.record.seal import SealOnDisk
 from gates.records import Outcome
 from gates.report.markdown import standing
 from gates.report.marks import code, plain, table
-from gates.report.wording import ANSWERS, FIRST, SYMBOLS, in_order, threshold_of, value_of
+from gates.report.wording import ANSWERS, FIRST, SYMBOLS, caution, in_order, threshold_of, value_of
 
 _FRONT = re.compile(r"\A---\n(.*?)^---\n", re.DOTALL | re.MULTILINE)
 
@@ -36,7 +36,7 @@ def card_body(sealed: SealOnDisk, run: tuple[int, int], verdict: Verdict, candid
     ]
     return "\n".join(
         [
-            f"## Gate: {SYMBOLS[judged.outcome]} {judged.outcome.value}",
+            f"## Gate: {SYMBOLS[judged.outcome]} {judged.outcome.value}{caution(verdict)}",
             "",
             f"*{plain(gate.question)}* {plain(candidate)} {ANSWERS[judged.outcome]}.",
             "",

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from gates.judge.verdict import Verdict
 from gates.record.seal import SealOnDisk
 from gates.records import Outcome
+from gates.report.markdown import title
 from gates.report.marks import plain, table
-from gates.report.wording import ANSWERS, SYMBOLS, in_order, one_line, threshold_of, value_of
+from gates.report.wording import ANSWERS, SYMBOLS, caution, in_order, one_line, threshold_of, value_of
 
 _LEVELS = {Outcome.PASS: "notice", Outcome.FAIL: "error", Outcome.INCONCLUSIVE: "warning", Outcome.INVALID: "error"}
 
@@ -22,7 +23,8 @@ def workflow_commands(gate: str, verdict: Verdict, *, file: str = "") -> Iterato
     for name, candidate in verdict.candidates.items():
         trouble = [axis for axis in in_order(candidate.axes) if axis.outcome is not Outcome.PASS]
         if not trouble:
-            yield _command(Outcome.PASS, f"{gate}: {name}", f"{name} {ANSWERS[Outcome.PASS]}", file)
+            said = f"{name} {ANSWERS[Outcome.PASS]}{caution(verdict)}"
+            yield _command(Outcome.PASS, f"{gate}: {name}", said, file)
         for axis in trouble:
             yield _command(axis.outcome, f"{gate}: {name}, {axis.axis} {axis.outcome.value}", axis.reason, file)
 
@@ -46,7 +48,7 @@ def step_summary(sealed: SealOnDisk, number: int, verdict: Verdict, standing: st
     ]
     return "\n".join(
         [
-            f"## {SYMBOLS[verdict.outcome]} {verdict.outcome.value}: {plain(gate.name)}, run {number:03d}",
+            f"## {title(verdict)}: {plain(gate.name)}, run {number:03d}",
             "",
             plain(gate.question),
             "",

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from gates.judge.axes import AxisVerdict
 from gates.judge.verdict import CandidateVerdict, Verdict
 from gates.records import Outcome
-from gates.report.wording import in_order, one_line, threshold_of, value_of
+from gates.report.wording import caution, in_order, one_line, threshold_of, value_of
 
 _KINDS = {Outcome.FAIL: "failure", Outcome.INCONCLUSIVE: "failure", Outcome.INVALID: "error"}
 
@@ -17,7 +17,7 @@ def junit(gate: str, number: int, verdict: Verdict, *, seconds: float = 0.0) -> 
 
     FAIL and INCONCLUSIVE are failures, each under its own type; INVALID is an error.
     """
-    name = one_line(f"{gate} {number:03d}")
+    name = one_line(f"{gate} {number:03d}{caution(verdict)}")
     suites = ET.Element("testsuites", {"name": name, "time": f"{seconds:.3f}", **_counts(*verdict.candidates.values())})
     for candidate, judged in verdict.candidates.items():
         label = one_line(candidate)

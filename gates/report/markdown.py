@@ -14,7 +14,7 @@ from gates.record.seal import Seal, SealOnDisk
 from gates.records import canonical
 from gates.report.figures import figures
 from gates.report.marks import bullets, code, plain, table
-from gates.report.wording import SYMBOLS, in_order, is_imported, threshold_of, value_of
+from gates.report.wording import SYMBOLS, caution, in_order, threshold_of, value_of
 from gates.spec.operating import OperatingCharacteristics, own_rules
 
 
@@ -79,8 +79,7 @@ def _reasons(verdict: Verdict) -> list[str]:
 
 def title(verdict: Verdict) -> str:
     """The outcome, and at once what would make a reader take it for more than it is."""
-    imported = " (imported, not sealed before generation)" if is_imported(verdict) else ""
-    return f"{SYMBOLS[verdict.outcome]} {verdict.outcome.value}{imported}"
+    return f"{SYMBOLS[verdict.outcome]} {verdict.outcome.value}{caution(verdict)}"
 
 
 def standing(sealed: SealOnDisk, verdict: Verdict) -> str:

@@ -13,7 +13,7 @@ from gates.record.signoff import Release, Serving, SignOff
 from gates.records import Outcome
 from gates.report.markdown import standing
 from gates.report.marks import code, plain, table
-from gates.report.wording import SYMBOLS, in_order, is_imported, threshold_of, value_of
+from gates.report.wording import SYMBOLS, caution, in_order, is_imported, threshold_of, value_of
 from gates.seat.operate.alias import alias_entry
 from gates.seat.operate.compose import lora_module
 from gates.spec.asking import Seat
@@ -89,7 +89,7 @@ def readme_block(gate: Gate, verdict: Verdict, signed: Sequence[SignOff], releas
         "",
         f"{plain(gate.question)}",
         "",
-        f"**{SYMBOLS[last.outcome]} {last.outcome.value}**, {plain(release)}:",
+        f"**{SYMBOLS[last.outcome]} {last.outcome.value}{caution(verdict)}**, {plain(release)}:",
         "",
         *(f"- {plain(one.by)}, {plain(one.at)}, {_decided(one)} (key {code(one.key)})" for one in signed),
         "",

@@ -27,7 +27,7 @@ def rescored_markdown(sealed: SealOnDisk, made: Rescore, verdict: Verdict) -> st
     """The report of one re-score."""
     gate = sealed.seal.gate
     lines = [
-        f"# {title(verdict)}, {plain(made.standing.name)}: {plain(gate.name)}, run {made.run:03d} re-scored",
+        f"# {title(verdict)}: {plain(gate.name)}, run {made.run:03d} re-scored",
         "",
         *(f"**{plain(sentence)}**\n" for sentence in made.first),
         f"**Question:** {plain(made.gate.question)}",

@@ -14,7 +14,7 @@ from gates.judge.values import ValuesVerdict
 from gates.judge.verdict import Verdict
 from gates.record.recheck import Recheck
 from gates.records import Outcome
-from gates.report.wording import SYMBOLS, in_order, is_imported, one_line, threshold_of, value_of
+from gates.report.wording import SYMBOLS, caution, in_order, is_imported, one_line, threshold_of, value_of
 
 _STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "bold yellow"}
 
@@ -29,10 +29,8 @@ def verdict_table(question: str, verdict: Verdict | ValuesVerdict | Recheck) -> 
 
     Everything is plain text to rich: no mark-up in a name or a reason is read, no control character gets through.
     """
-    imported = (
-        " (imported, not sealed before generation)" if isinstance(verdict, Verdict) and is_imported(verdict) else ""
-    )
-    table = Table(title=_plain(question + imported), title_justify="left", title_style="bold", expand=False)
+    beside = caution(verdict) if isinstance(verdict, Verdict) else ""
+    table = Table(title=_plain(question + beside), title_justify="left", title_style="bold", expand=False)
     for name in ("candidate", "axis", "verdict", "figure", "against"):
         table.add_column(name, no_wrap=name == "verdict", overflow="fold")
     reasons: list[Text] = []

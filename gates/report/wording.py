@@ -33,6 +33,14 @@ def is_imported(verdict: Verdict) -> bool:
     return verdict.standing is not None and verdict.standing.name == "imported"
 
 
+def caution(verdict: Verdict) -> str:
+    """What must stand beside an outcome wherever it is shown, in brackets; nothing of a rule that was fixed before."""
+    if verdict.standing is None or verdict.standing.name == "prospective":
+        return ""
+    imported = ", not sealed before generation" if is_imported(verdict) else ""
+    return f" ({verdict.standing.name}{imported})"
+
+
 def one_line(text: object) -> str:
     """Any text as one line of printable characters, so that none of it can break a row or command a terminal."""
     return printable(" ".join(str(text).split()))

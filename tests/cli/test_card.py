@@ -34,20 +34,20 @@ def front(card: str) -> dict[str, object]:
 def test_a_card_is_updated_between_its_markers_alone(finished: Path, tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(CARD, "utf-8")
-    assert gates("card", finished, "one", "--readme", readme).stdout == f"{readme}: updated\n"
+    assert gates("card", finished, "--arm", "one", "--readme", readme).stdout == f"{readme}: updated\n"
     first = readme.read_text("utf-8")
     outside = re.sub(r"^(# |<!-- )gates:begin.*?gates:end small( -->)?\n", "", first, flags=re.DOTALL | re.MULTILINE)
     assert outside == CARD + "\n"
-    assert gates("card", finished, "one", "--readme", readme).stdout == f"{readme}: as it was\n"
+    assert gates("card", finished, "--arm", "one", "--readme", readme).stdout == f"{readme}: as it was\n"
     assert readme.read_text("utf-8") == first
     # Words after the block stay, and so does the other gate's block.
     readme.write_text(first.replace("| axis |", "| old |") + "\nMore words.\n", "utf-8")
-    gates("card", finished, "one", "--readme", readme)
+    gates("card", finished, "--arm", "one", "--readme", readme)
     assert readme.read_text("utf-8") == first + "\nMore words.\n"
 
 
 def test_the_card_says_what_the_record_says(finished: Path) -> None:
-    text = json.loads(gates("card", finished, "one", "--json").stdout)["card"]
+    text = json.loads(gates("card", finished, "--arm", "one", "--json").stdout)["card"]
     verdict = json.loads((finished / "verdict.json").read_bytes())
     judged = verdict["candidates"]["one"]
     (result,) = front(text)["model-index"][0]["results"]
@@ -62,11 +62,13 @@ def test_the_card_says_what_the_record_says(finished: Path) -> None:
 
 
 def test_a_new_card_is_a_card(finished: Path, tmp_path: Path) -> None:
-    gates("card", finished, "two", "--readme", tmp_path / "new.md")
+    gates("card", finished, "--arm", "two", "--readme", tmp_path / "new.md")
     text = (tmp_path / "new.md").read_text("utf-8")
     assert list(front(text)) == ["model-index"]
     assert text.count("gates:begin small") == text.count("gates:end small") == 2
-    assert gates("card", finished, "three").returncode == 2
+    assert gates("card", finished, "--arm", "three").returncode == 2
+    unsaid = gates("card", finished)
+    assert (unsaid.returncode, "choose one with --arm: one, two" in unsaid.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

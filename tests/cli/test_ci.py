@@ -120,10 +120,11 @@ def test_a_real_run_exits_with_its_verdict(finished: Path, tmp_path: Path, monke
     assert sorted(case.get("name") or "" for case in suites.iter("testcase")) == sorted(axes)
     monkeypatch.delenv("GITHUB_ACTIONS")
     assert gates("ci", finished).stdout == f"small 001: {verdict['outcome']}\n"
-    two = gates("ci", finished, "--candidate", "two", "--json")
+    two = gates("ci", finished, "--arm", "two", "--json")
     outcome = verdict["candidates"]["two"]["outcome"]
-    assert json.loads(two.stdout) == {"outcome": outcome, "exit_code": two.returncode, "junit": None}
-    assert gates("ci", finished, "--candidate", "three").returncode == 2
+    told = {"outcome": outcome, "standing": "prospective", "exit_code": two.returncode, "junit": None}
+    assert json.loads(two.stdout) == told
+    assert gates("ci", finished, "--arm", "three").returncode == 2
 
 
 def test_a_changed_record_is_tampered_with(finished: Path, tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def test_what_is_no_gate_file(tmp_path: Path, command: str, make: Callable[[Path
 
 def test_an_unknown_candidate_is_refused_before_anything_is_generated(fresh: Small, seat: FaultySeat) -> None:
     before = len(seat.seen)
-    refused(gates("run", fresh.gate, "--candidate", "tow"), 2, "--candidate 'tow'", "next: choose one of: one")
+    refused(gates("run", fresh.gate, "--arm", "tow"), 2, "--arm 'tow'", "next: choose one of: one")
     assert len(seat.seen) == before
     assert fresh.files == []
 
@@ -216,7 +216,7 @@ def test_from_seal_to_verdict_on_a_server(fresh: Small, monkeypatch: pytest.Monk
 
     ran = gates("run", fresh.gate, "--json")
     document = one_document(ran)
-    assert ran.returncode == document["exit_code"] == gates("run", fresh.gate, "--candidate", "one").returncode
+    assert ran.returncode == document["exit_code"] == gates("run", fresh.gate, "--arm", "one").returncode
     assert document["attempts"] == 1
     assert len(lines(fresh.home / "reports/small/001/generations.jsonl")) == 48
 

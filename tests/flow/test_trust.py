@@ -178,3 +178,12 @@ def test_a_seal_after_a_run_is_post_hoc_and_an_unchanged_gate_keeps_its_seal(gat
     gates("run", gate)
     report = (gate.parents[1] / "reports/small/002/report.md").read_text("utf-8")
     assert "**Standing:** post-hoc: sealed after 1 earlier run(s) of this gate had begun. This is attempt 2" in report
+    # Wherever an outcome stands alone, what it is worth stands beside it.
+    run = gate.parents[1] / "reports/small/002"
+    outcome = json.loads((run / "verdict.json").read_bytes())["outcome"]
+    assert report.split("\n")[0].endswith(f"{outcome} (post-hoc): small, run 002")
+    assert gates("ci", run, "--junit", gate.parent / "j.xml").stdout == f"small 002: {outcome} (post-hoc)\n"
+    assert 'testsuites name="small 002 (post-hoc)"' in (gate.parent / "j.xml").read_text("utf-8")
+    known = gates("verify", gate.parents[1], "--adapter", gate.parent / "one.gguf").stdout
+    assert f"run 002: {outcome} (post-hoc)" in known
+    assert f"Gate: {report[2]} {outcome} (post-hoc)" in gates("card", run).stdout
