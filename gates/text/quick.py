@@ -1,15 +1,16 @@
-"""The words of a text as flat bytes, one or more blanks between them: the definition's words at 100 MB/s and more.
+"""The words of a text as flat bytes, one or more blanks between them: the definition's words at 200 MB/s and more.
 
-ASCII is mapped by one table; letters, quotes and dashes of two or three bytes by tables made from the definition; a
-stretch that holds any other character (a combining mark, a ligature, an invisible sign) is cut by the definition.
+ASCII letters are found by arithmetic; letters, quotes and dashes of two or three bytes by tables made from the
+definition; a stretch that holds any other character (a combining mark, a ligature, an invisible sign) is cut by the
+definition.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from collections.abc import Iterable
+from functools import cache, lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -22,52 +23,64 @@ Case = Literal["lower", "keep"]
 BORDER = b"\x02"
 """Between two texts of a batch: no text holds it as a word."""
 
-_BLANK, _APOSTROPHE = ord(" "), ord("'")
-_NEWLINE, _RETURN, _HYPHEN = ord("\n"), ord("\r"), ord("-")
+_BLANK, _APOSTROPHE, _A = ord(" "), ord("'"), ord("a")
+_CASE = ord("a") ^ ord("A")
+_NEWLINE, _RETURN, _HYPHEN, _UNDERSCORE = map(ord, "\n\r-_")
 _LONGEST = 8  # bytes of two characters at most
 _DROPPED = 1  # stands for bytes that are taken out at the end; as a character of the text it is a blank by then
 _OTHER, _LETTER, _BREAK, _QUOTE = range(4)
+_LETTERS_IN_ASCII = 26
+_LONGER, _LEAD, _WIDEST = 0x80, 0xC0, 3  # bytes of characters of several, the first of them; and the widest quote's
 _TWO_BYTES, _PUNCTUATION = 0x800, 0x2000  # code points below the first take two bytes; the second begins a block
 _TABLED = _TWO_BYTES + 0x80
 
 _HYPHENS = ("-", "\u00ad", "\u2010")
 _LINE_END = re.compile(rb"\r?\n[ \t]*")
-_ITALICS = re.compile(rb"_([^_\n]+)_")
 _SHORT = 64
+
+_Bytes = npt.NDArray[np.uint8]
+_Places = npt.NDArray[np.intp]
 
 
 def unwrapped(prose: bytes) -> bytes:
     """UTF-8 prose with words broken by a hyphen at the end of a line joined, and _italics_ without their marks."""
-    pieces, done = [], 0
-    for begin, end in _breaks(prose):
-        pieces.append(prose[done:begin])
-        done = end
-    joined = b"".join([*pieces, prose[done:]]) if pieces else prose
-    return _ITALICS.sub(rb"\1", joined) if b"_" in joined else joined
+    joined = _without(prose, *_breaks(prose))
+    return _without(joined, *_italics(joined)) if b"_" in joined else joined
 
 
-def flat(text: bytes, case: Case = "lower") -> bytes:
-    """The words of UTF-8 text in order, with at least one blank between two of them."""
-    return _flat(text, text.translate(_ascii(case)), case)
+def flat(text: bytes, case: Case = "lower", kept: bytes = b"") -> bytes:
+    """The words of UTF-8 text in order, with at least one blank between two of them; `kept` bytes stay as they are."""
+    every = np.frombuffer(text, dtype=np.uint8)
+    edged = np.full(every.size + 4, _BLANK, dtype=np.uint8)  # one blank before the text, three behind
+    plain = edged[1:-3]
+    _ascii_letters(every, case, plain)
+    special = np.logical_or.reduce([every == quote for quote in _ascii_quotes()])
+    if not text.isascii():
+        special |= every >= _LONGER
+    at = np.flatnonzero(special)
+    longer = every[at] >= _LONGER
+    quotes, widths, others = at[~longer], np.ones(at.size - np.count_nonzero(longer), dtype=np.intp), at[:0]
+    if longer.any():
+        more, twos_and_threes, others = _tabled(text, plain, at[longer], case)
+        quotes, widths = np.concatenate([quotes, more]), np.concatenate([widths, twos_and_threes])
+    for byte in kept:
+        plain[every == byte] = byte
+    # Whatever is no letter is a blank by now: an apostrophe stands between two letters.
+    inner = (edged[quotes] != _BLANK) & (edged[quotes + widths + 1] != _BLANK)
+    quotes, widths = quotes[inner], widths[inner]
+    plain[quotes] = _APOSTROPHE
+    for k in range(1, _WIDEST):
+        plain[quotes[widths > k] + k] = _DROPPED
+    flattened = plain.tobytes()
+    if others.size:
+        flattened = _by_definition(text, flattened, (plain == _BLANK) & ~special, others, case)
+    return flattened.translate(None, bytes([_DROPPED])) if (widths > 1).any() else flattened
 
 
 def flat_batch(texts: Iterable[bytes]) -> bytes:
     """The words of many texts of printed prose, one after another with the one word BORDER between two texts."""
-    joined = unwrapped((b"\n" + BORDER + b"\n").join(text.replace(BORDER, b" ") for text in texts))
-    return _flat(joined, joined.translate(_ascii("lower", BORDER)), "lower")
-
-
-def _flat(text: bytes, mapped: bytes, case: Case) -> bytes:
-    plain = np.frombuffer(mapped, dtype=np.uint8) if text.isascii() else _without_others(text, mapped, case)
-    quotes = np.flatnonzero(plain == _APOSTROPHE)
-    if not quotes.size:
-        return plain.tobytes()
-    edged = np.full(plain.size + 2, _BLANK, dtype=np.uint8)
-    edged[1:-1] = plain
-    before, after = edged[quotes], edged[quotes + 2]
-    outer = (before == _BLANK) | (before == _APOSTROPHE) | (after == _BLANK) | (after == _APOSTROPHE)
-    edged[quotes[outer] + 1] = _BLANK
-    return edged[1:-1].tobytes()
+    joined = (b"\n" + BORDER + b"\n").join(text.replace(BORDER, b" ") for text in texts)
+    return flat(unwrapped(joined), kept=BORDER)
 
 
 def split(flattened: bytes) -> list[str]:
@@ -75,55 +88,57 @@ def split(flattened: bytes) -> list[str]:
     return flattened.decode("utf-8").split()
 
 
-def _without_others(text: bytes, mapped: bytes, case: Case) -> npt.NDArray[np.uint8]:
-    """The mapped text with every character of several bytes made a letter, a blank or an apostrophe."""
-    plain = np.frombuffer(mapped, dtype=np.uint8).copy()
-    at = np.flatnonzero(plain >= 0xC0)
-    _check(text, plain, at)
-    lead, second = plain[at].astype(np.intp), plain[at + 1].astype(np.intp)
+def _ascii_letters(every: _Bytes, case: Case, out: _Bytes) -> None:
+    """Into `out`, the ASCII letters among the bytes, and blanks for all others."""
+    np.bitwise_or(every, _CASE, out=out)
+    letters = np.negative(((out - _A) < _LETTERS_IN_ASCII).view(np.uint8))
+    if case == "keep":
+        out[:] = every
+    out ^= _BLANK
+    out &= letters
+    out ^= _BLANK
+
+
+def _tabled(text: bytes, plain: _Bytes, at: _Places, case: Case) -> tuple[_Places, _Places, _Places]:
+    """Write the letters among the characters whose bytes are `at`; where quotes and their widths are, and others."""
+    every = np.frombuffer(text, dtype=np.uint8)
+    size = at.size
+    at = at[every[at] >= _LEAD]
+    _check(text, at, size)
+    lead, second = every[at].astype(np.intp), every[at + 1].astype(np.intp)
     two = lead < 0xE0
-    third = plain[np.where(two, at, at + 2)].astype(np.intp)
-    row = np.full(at.size, _TABLED, dtype=np.intp)
-    row[two] = (lead[two] & 0x1F) << 6 | second[two] & 0x3F
-    tabled = (lead == 0xE2) & (second < 0x82)
-    row[tabled] = _TWO_BYTES + ((second[tabled] & 0x3F) << 6 | third[tabled] & 0x3F)
+    row = np.where(two, (lead & 0x1F) << 6 | second & 0x3F, _TABLED)
+    tabled = np.flatnonzero((lead == 0xE2) & (second < 0x82))
+    row[tabled] = _TWO_BYTES + ((second[tabled] & 0x3F) << 6 | every[at[tabled] + 2] & 0x3F)
     kinds, first_byte, second_byte = _tables(case)
     kind = kinds[row]
-    gone = kind > _LETTER
-    plain[at[gone]] = np.where(kind[gone] == _QUOTE, _APOSTROPHE, _BLANK)
-    plain[at[gone] + 1] = _DROPPED
-    plain[at[gone & ~two] + 2] = _DROPPED
     letter = kind == _LETTER
     plain[at[letter]], plain[at[letter] + 1] = first_byte[row[letter]], second_byte[row[letter]]
-    others = at[kind == _OTHER]
-    flattened = _by_definition(text, mapped, plain, others, case) if others.size else plain.tobytes()
-    return np.frombuffer(flattened.translate(None, bytes([_DROPPED])), dtype=np.uint8)
+    quote = kind == _QUOTE
+    return at[quote], np.where(two[quote], 2, 3), at[kind == _OTHER]
 
 
-def _check(text: bytes, plain: npt.NDArray[np.uint8], at: npt.NDArray[np.intp]) -> None:
-    """Raise UnicodeDecodeError unless all bytes of longer characters are those of the ones that begin `at`.
+def _check(text: bytes, at: _Places, longer: int) -> None:
+    """Raise UnicodeDecodeError unless the `longer` bytes of longer characters are those of the ones that begin `at`.
 
     A sequence of the right length that is no character is left to the definition, which decodes it.
     """
-    leads = plain[at]
+    every = np.frombuffer(text, dtype=np.uint8)
+    leads = every[at]
     lengths = 2 + (leads >= 0xE0) + (leads >= 0xF0)
-    sound = not at.size or (int(at[-1] + lengths[-1]) <= plain.size and bool(((leads > 0xC1) & (leads < 0xF5)).all()))
+    sound = not at.size or (int(at[-1] + lengths[-1]) <= every.size and bool(((leads > 0xC1) & (leads < 0xF5)).all()))
     if sound:
-        inside = (plain[at[lengths > k] + k] for k in range(1, 4))
-        sound = all(bool(((following & 0xC0) == 0x80).all()) for following in inside)
-    if not sound or np.count_nonzero(plain >= 0x80) != lengths.sum():
+        inside = (every[at[lengths > k] + k] for k in range(1, 4))
+        sound = all(bool(((following & 0xC0) == _LONGER).all()) for following in inside)
+    if not sound or longer != lengths.sum():
         text.decode("utf-8")
 
 
-def _by_definition(
-    text: bytes, mapped: bytes, plain: npt.NDArray[np.uint8], others: npt.NDArray[np.intp], case: Case
-) -> bytes:
-    """`plain` with each stretch between blanks that holds one of `others` cut into words by the definition."""
-    blanks = np.flatnonzero(np.frombuffer(mapped, dtype=np.uint8) == _BLANK)
-    edges = np.concatenate([[-1], blanks, [len(mapped)]])
+def _by_definition(text: bytes, flattened: bytes, blank: npt.NDArray[np.bool_], others: _Places, case: Case) -> bytes:
+    """`flattened` with each stretch between blanks that holds one of `others` cut into words by the definition."""
+    edges = np.concatenate([[-1], np.flatnonzero(blank), [len(text)]])
     stretches = np.unique(np.searchsorted(edges, others))
     pieces, done = [], 0
-    flattened = plain.tobytes()
     for begin, end in zip((edges[stretches - 1] + 1).tolist(), edges[stretches].tolist(), strict=True):
         cut = _cut_short if end - begin <= _SHORT else _cut
         pieces += [flattened[done:begin], cut(text[begin:end], case)]
@@ -139,32 +154,56 @@ def _cut(stretch: bytes, case: Case) -> bytes:
 _cut_short = lru_cache(maxsize=1 << 15)(_cut)
 
 
-def _breaks(prose: bytes) -> Iterator[tuple[int, int]]:
-    """Begin and end of the hyphens, line ends and indents that break words."""
+def _without(text: bytes, begins: _Places, ends: _Places) -> bytes:
+    """The text without the bytes from each begin to its end; these ascend."""
+    if not begins.size:
+        return text
+    kept = zip([0, *ends.tolist()], [*begins.tolist(), len(text)], strict=True)
+    return b"".join([text[begin:end] for begin, end in kept])
+
+
+def _breaks(prose: bytes) -> tuple[_Places, _Places]:
+    """Where the hyphens, line ends and indents that break words begin and end."""
     every = np.frombuffer(prose, dtype=np.uint8)
     lines = np.flatnonzero(every == _NEWLINE)
     ends = lines - ((lines > 0) & (every[lines - 1] == _RETURN))
     broken = (ends > 0) & _hyphen_ends()[every[ends - 1]]
     lines, ends = lines[broken], ends[broken]
     # Between ASCII letters, and that is nearly always, nothing need be looked at twice.
-    after = every[np.minimum(lines + 1, every.size - 1)]
-    plain = (ends > 1) & (every[ends - 1] == _HYPHEN) & _ascii_letters()[every[ends - 2]] & _ascii_letters()[after]
-    for end, line, sure in zip(ends.tolist(), lines.tolist(), plain.tolist(), strict=True):
-        if sure:
-            yield end - 1, line + 1
-            continue
-        before = prose[max(0, end - _LONGEST) : end].decode("utf-8", "replace")
-        if before[-1] in _HYPHENS and LETTERS.match(before[-2:-1]):
-            indent = _LINE_END.match(prose, end)
-            stop = indent.end() if indent else end
-            if LETTERS.match(prose[stop : stop + _LONGEST].decode("utf-8", "replace")):
-                yield end - len(before[-1].encode()), stop
+    beside = every[ends - 2], every[np.minimum(lines + 1, every.size - 1)]
+    sure = (ends > 1) & (every[ends - 1] == _HYPHEN)
+    for byte in beside:
+        sure &= ((byte | _CASE) - _A) < _LETTERS_IN_ASCII
+    looked_at = filter(None, map(partial(_break, prose), ends[~sure].tolist()))
+    more = np.array([*looked_at], dtype=np.intp).reshape(-1, 2)
+    begins = np.concatenate([ends[sure] - 1, more[:, 0]])
+    order = np.argsort(begins)
+    return begins[order], np.concatenate([lines[sure] + 1, more[:, 1]])[order]
 
 
-@cache
-def _ascii_letters() -> npt.NDArray[np.bool_]:
-    """Which bytes are an ASCII letter."""
-    return np.array([byte < 128 and chr(byte).isalpha() for byte in range(256)])
+def _break(prose: bytes, end: int) -> tuple[int, int] | None:
+    """Where the break begins and ends whose line ends at `end`; None where it breaks no word."""
+    before = prose[max(0, end - _LONGEST) : end].decode("utf-8", "replace")
+    if before[-1] in _HYPHENS and LETTERS.match(before[-2:-1]):
+        indent = _LINE_END.match(prose, end)
+        stop = indent.end() if indent else end
+        if LETTERS.match(prose[stop : stop + _LONGEST].decode("utf-8", "replace")):
+            return end - len(before[-1].encode()), stop
+    return None
+
+
+def _italics(prose: bytes) -> tuple[_Places, _Places]:
+    """Where the underscores of `_[^_\\n]+_` begin and end, found from the left."""
+    every = np.frombuffer(prose, dtype=np.uint8)
+    marks = np.flatnonzero(every == _UNDERSCORE)
+    lines = np.searchsorted(np.flatnonzero(every == _NEWLINE), marks)
+    pairs = (np.diff(marks) > 1) & (np.diff(lines) == 0)
+    # Of pairs in a row, which share their marks, every other one counts.
+    number = np.arange(pairs.size)
+    row = np.maximum.accumulate(np.where(pairs, -1, number)) + 1
+    opening = np.flatnonzero(pairs & ((number - row) % 2 == 0))
+    places = marks[np.stack([opening, opening + 1], axis=1).ravel()]
+    return places, places + 1
 
 
 @cache
@@ -176,17 +215,9 @@ def _hyphen_ends() -> npt.NDArray[np.bool_]:
 
 
 @cache
-def _ascii(case: Case, kept: bytes = b"") -> bytes:
-    """What each byte becomes: letters, apostrophes, what is kept and bytes of longer characters stay, others go."""
-    table = bytearray([_BLANK] * 128) + bytes(range(128, 256))
-    for char in map(chr, range(128)):
-        if char.isalpha():
-            table[ord(char)] = ord(char.lower() if case == "lower" else char)
-        elif normalise(char) == "'":
-            table[ord(char)] = _APOSTROPHE
-    for byte in kept:
-        table[byte] = byte
-    return bytes(table)
+def _ascii_quotes() -> list[int]:
+    """The bytes that the definition makes an apostrophe."""
+    return [code for code in range(_LONGER) if normalise(chr(code)) == "'"]
 
 
 @cache
