@@ -14,17 +14,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gates.text import BORDER, split
+from gates.text import BORDER, prefixes, split
 
 _Hashes = npt.NDArray[np.uint64]
 _Places = npt.NDArray[np.intp]
 
 _LEAST_BITS, _MOST_BITS = 22, 32  # 4 MB stay in a processor's cache; at most 4 GB
-_PLACES = 16  # for each n-gram of the texts, so that 15 of 16 others are turned away at the first look
-_WORD = 8  # bytes of a word that its hash sees: the first ones, and a blank where the word is shorter
-_BLANK = ord(" ")
-_BLANKS, _LOW, _HIGH = (np.uint64(int.from_bytes(bytes([byte] * _WORD))) for byte in (_BLANK, 0x01, 0x80))
-_SCATTER, _BASE = np.uint64(0x9E3779B97F4A7C15), 0xD1342543DE82EF95
+_PLACES = 16  # for each block of the texts, so that 15 of 16 others are turned away at the first look
+_DIGITS = 0xD1342543DE82EF95
 
 
 class Stretch(NamedTuple):
@@ -57,22 +54,25 @@ NOTHING = Sifted(0, (), (), ())
 
 
 class Sieve:
-    """The n-grams of texts, given in words, as a filter of source text; n is 1 or more."""
+    """The n-grams of texts, given in words, as a filter of source text; n is 1 or more.
+
+    Of a source only every `step`-th block of words is looked at: each n-gram holds one. An n-gram is compared, by its
+    hash, where its block is one of the texts'.
+    """
 
     def __init__(self, texts: Iterable[Sequence[str]], n: int) -> None:
         self.n = n
-        flat = f" {BORDER.decode()} ".join(map(" ".join, texts)).encode()
-        starts, hashes = _hashes(flat, n)
-        borders = np.flatnonzero(np.frombuffer(flat, dtype=np.uint8)[starts] == BORDER[0])
-        own = np.ones(hashes.size, dtype=np.bool_)
-        for k in range(n if hashes.size else 0):
-            across = borders - k
-            own[across[(across >= 0) & (across < own.size)]] = False
-        self._hashes = np.sort(hashes[own])
-        bits = min(_MOST_BITS, max(_LEAST_BITS, (_PLACES * self._hashes.size).bit_length()))
+        self._step = max(1, n // 2)
+        self._block = n - self._step + 1
+        _starts, words = prefixes(f" {BORDER.decode()} ".join(map(" ".join, texts)).encode())
+        borders = np.flatnonzero(words == BORDER[0])
+        self._hashes = np.sort(_hashes(words, n)[_within(borders, n, words.size)])
+        blocks = _hashes(words, self._block)[_within(borders, self._block, words.size)]
+        bits = min(_MOST_BITS, max(_LEAST_BITS, (_PLACES * blocks.size).bit_length()))
         self._shift = np.uint64(64 - bits)
         self._table = np.zeros(1 << bits, dtype=np.bool_)
-        self._table[self._rows(self._hashes)] = True
+        self._table[self._rows(blocks)] = True
+        self._blocks = np.sort(blocks)
 
     def sift(self, flat: bytes) -> Sifted:
         """A part of a document, given as flat words, without what no text holds."""
@@ -108,9 +108,17 @@ class Sieve:
 
     def _shared(self, flat: bytes) -> tuple[_Places, _Places]:
         """Where each word begins, and which words begin an n-gram whose hash is one of the texts'."""
-        starts, hashes = _hashes(flat, self.n)
-        at = np.flatnonzero(self._table.take(self._rows(hashes)))
-        return starts, at[_among(hashes[at], self._hashes)]
+        starts, words = prefixes(flat)
+        blocks = _hashes(words, self._block, self._step)
+        at = np.flatnonzero(self._table.take(self._rows(blocks)))
+        at = at[_among(blocks[at], self._blocks)] * self._step
+        # The first block of an n-gram begins with one of its first words.
+        begins = (at[:, None] - np.arange(self._step)[::-1]).ravel()
+        begins = begins[(begins >= 0) & (begins <= words.size - self.n)]
+        hashes = np.zeros(begins.size, dtype=np.uint64)
+        for k in range(self.n):
+            hashes += words[begins + k] * _digit(k)
+        return starts, begins[_among(hashes, self._hashes)]
 
     def joined(self, parts: Iterable[Sifted]) -> Sifted:
         """The whole of parts that follow one another, with what their borders cut through."""
@@ -145,50 +153,27 @@ def _add(stretches: list[Stretch], more: Sequence[Stretch], shift: int) -> None:
             stretches[-1] = Stretch(last.start, last.words + words[last.end - begin :])
 
 
-def _hashes(flat: bytes, n: int) -> tuple[_Places, _Hashes]:
-    """Where each word begins, and a hash of every window of n words: equal words, equal hashes."""
-    padded = np.full(len(flat) + 1 + _WORD, _BLANK, dtype=np.uint8)
-    padded[1 : len(flat) + 1] = np.frombuffer(flat, dtype=np.uint8)
-    blank = padded == _BLANK
-    starts = np.flatnonzero(blank[:-1] & ~blank[1:])
-    every = np.ndarray(len(flat) + 1, dtype="<u8", buffer=padded, offset=1, strides=(1,)) if starts.size else None
-    words = np.empty(0, dtype=np.uint64) if every is None else every[starts]
-    return starts, _rolled(_scattered(words), n)
-
-
-def _scattered(words: _Hashes) -> _Hashes:
-    """A hash of each word's first eight bytes, whatever follows its first blank."""
-    other = words ^ _BLANKS
-    # The lowest high bit that is set marks the first blank (Mycroft's zero byte test); in place, for speed.
-    mark = other - _LOW
-    mark &= np.invert(other, out=other)
-    mark &= _HIGH
-    mark &= np.negative(mark, out=other)
-    mark -= np.uint64(1)
-    mark &= words
-    mark *= _SCATTER
-    mark ^= np.right_shift(mark, np.uint64(32), out=other)
-    return mark
-
-
-def _rolled(words: _Hashes, n: int) -> _Hashes:
-    """Hashes of n words in a row as digits of a number modulo 2^64, by doubling: (W,) to (max(0, W − n + 1),)."""
-    if words.size < n:
-        return np.empty(0, dtype=np.uint64)
-    hashes, length = words, 1
-    for bit in bin(n)[3:]:
-        more = hashes[length:]
-        hashes = hashes[:-length] * _power(length)
-        hashes += more
-        length *= 2
-        if bit == "1":
-            hashes = hashes[:-1] * _power(1) + words[length:]
-            length += 1
+def _hashes(words: _Hashes, length: int, step: int = 1) -> _Hashes:
+    """A hash of every `step`-th window of `length` words, given by their prefixes: equal words, equal hashes."""
+    count = max(0, (words.size - length) // step + 1)
+    hashes = np.zeros(count, dtype=np.uint64)
+    for k in range(length if count else 0):
+        hashes += words[k : k + step * (count - 1) + 1 : step] * _digit(k)
     return hashes
 
 
-def _power(exponent: int) -> np.uint64:
-    return np.uint64(pow(_BASE, exponent, 1 << 64))
+def _digit(place: int) -> np.uint64:
+    """What a window's word at this place is multiplied by: odd, so that nothing of the word is lost."""
+    return np.uint64(pow(_DIGITS, place + 1, 1 << 64))
+
+
+def _within(borders: _Places, length: int, words: int) -> npt.NDArray[np.bool_]:
+    """Which windows of `length` of the words hold no border."""
+    own = np.ones(max(0, words - length + 1), dtype=np.bool_)
+    for k in range(length):
+        across = borders - k
+        own[across[(across >= 0) & (across < own.size)]] = False
+    return own
 
 
 def _among(values: _Hashes, known: _Hashes) -> npt.NDArray[np.bool_]:

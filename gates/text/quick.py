@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -44,8 +44,17 @@ _Places = npt.NDArray[np.intp]
 
 def unwrapped(prose: bytes) -> bytes:
     """UTF-8 prose with words broken by a hyphen at the end of a line joined, and _italics_ without their marks."""
-    joined = _without(prose, *_breaks(prose))
-    return _without(joined, *_italics(joined)) if b"_" in joined else joined
+    every = np.frombuffer(prose, dtype=np.uint8)
+    lines = np.flatnonzero(every == _NEWLINE)
+    begins, ends, broken = _breaks(prose, lines)
+    if b"_" in prose:
+        marks = _italics(np.flatnonzero(every == _UNDERSCORE), lines[~broken])
+        begins, ends = np.concatenate([begins, marks]), np.concatenate([ends, marks + 1])
+    if not begins.size:
+        return prose
+    order = np.argsort(begins)
+    kept = zip([0, *ends[order].tolist()], [*begins[order].tolist(), len(prose)], strict=True)
+    return b"".join([prose[begin:end] for begin, end in kept])
 
 
 def flat(text: bytes, case: Case = "lower", kept: bytes = b"") -> bytes:
@@ -54,9 +63,9 @@ def flat(text: bytes, case: Case = "lower", kept: bytes = b"") -> bytes:
     edged = np.full(every.size + 4, _BLANK, dtype=np.uint8)  # one blank before the text, three behind
     plain = edged[1:-3]
     _ascii_letters(every, case, plain)
-    special = np.logical_or.reduce([every == quote for quote in _ascii_quotes()])
-    if not text.isascii():
-        special |= every >= _LONGER
+    special = every >= _LONGER if not text.isascii() else np.zeros(every.size, dtype=np.bool_)
+    for quote in _ascii_quotes():
+        special |= every == quote
     at = np.flatnonzero(special)
     longer = every[at] >= _LONGER
     quotes, widths, others = at[~longer], np.ones(at.size - np.count_nonzero(longer), dtype=np.intp), at[:0]
@@ -91,7 +100,7 @@ def split(flattened: bytes) -> list[str]:
 def _ascii_letters(every: _Bytes, case: Case, out: _Bytes) -> None:
     """Into `out`, the ASCII letters among the bytes, and blanks for all others."""
     np.bitwise_or(every, _CASE, out=out)
-    letters = np.negative(((out - _A) < _LETTERS_IN_ASCII).view(np.uint8))
+    letters = np.negative(((out - _A) < _LETTERS_IN_ASCII).view(np.uint8))  # all bits of a letter's byte
     if case == "keep":
         out[:] = every
     out ^= _BLANK
@@ -136,10 +145,13 @@ def _check(text: bytes, at: _Places, longer: int) -> None:
 
 def _by_definition(text: bytes, flattened: bytes, blank: npt.NDArray[np.bool_], others: _Places, case: Case) -> bytes:
     """`flattened` with each stretch between blanks that holds one of `others` cut into words by the definition."""
-    edges = np.concatenate([[-1], np.flatnonzero(blank), [len(text)]])
-    stretches = np.unique(np.searchsorted(edges, others))
+    blanks = blank.tobytes()
     pieces, done = [], 0
-    for begin, end in zip((edges[stretches - 1] + 1).tolist(), edges[stretches].tolist(), strict=True):
+    for place in others.tolist():
+        if place < done:
+            continue
+        begin, end = blanks.rfind(1, done, place) + 1, blanks.find(1, place)
+        end = len(text) if end < 0 else end
         cut = _cut_short if end - begin <= _SHORT else _cut
         pieces += [flattened[done:begin], cut(text[begin:end], case)]
         done = end
@@ -154,56 +166,45 @@ def _cut(stretch: bytes, case: Case) -> bytes:
 _cut_short = lru_cache(maxsize=1 << 15)(_cut)
 
 
-def _without(text: bytes, begins: _Places, ends: _Places) -> bytes:
-    """The text without the bytes from each begin to its end; these ascend."""
-    if not begins.size:
-        return text
-    kept = zip([0, *ends.tolist()], [*begins.tolist(), len(text)], strict=True)
-    return b"".join([text[begin:end] for begin, end in kept])
-
-
-def _breaks(prose: bytes) -> tuple[_Places, _Places]:
-    """Where the hyphens, line ends and indents that break words begin and end."""
+def _breaks(prose: bytes, lines: _Places) -> tuple[_Places, _Places, npt.NDArray[np.bool_]]:
+    """Where the hyphens, line ends and indents that break words begin and end; which of the line ends do."""
     every = np.frombuffer(prose, dtype=np.uint8)
-    lines = np.flatnonzero(every == _NEWLINE)
-    ends = lines - ((lines > 0) & (every[lines - 1] == _RETURN))
-    broken = (ends > 0) & _hyphen_ends()[every[ends - 1]]
-    lines, ends = lines[broken], ends[broken]
+    stops = lines - ((lines > 0) & (every[lines - 1] == _RETURN))
+    maybe = np.flatnonzero((stops > 0) & _hyphen_ends()[every[stops - 1]])
+    stops, after = stops[maybe], every[np.minimum(lines[maybe] + 1, every.size - 1)]
     # Between ASCII letters, and that is nearly always, nothing need be looked at twice.
-    beside = every[ends - 2], every[np.minimum(lines + 1, every.size - 1)]
-    sure = (ends > 1) & (every[ends - 1] == _HYPHEN)
-    for byte in beside:
-        sure &= ((byte | _CASE) - _A) < _LETTERS_IN_ASCII
-    looked_at = filter(None, map(partial(_break, prose), ends[~sure].tolist()))
-    more = np.array([*looked_at], dtype=np.intp).reshape(-1, 2)
-    begins = np.concatenate([ends[sure] - 1, more[:, 0]])
-    order = np.argsort(begins)
-    return begins[order], np.concatenate([lines[sure] + 1, more[:, 1]])[order]
+    sure = (stops > 1) & (every[stops - 1] == _HYPHEN) & _is_ascii_letter(every[stops - 2]) & _is_ascii_letter(after)
+    spans = np.stack([stops - 1, lines[maybe] + 1], axis=1)
+    spans[~sure] = [_break(prose, stop) for stop in stops[~sure].tolist()] or spans[~sure]
+    real = spans[:, 1] > 0
+    broken = np.zeros(lines.size, dtype=np.bool_)
+    broken[maybe[real]] = True
+    return spans[real, 0], spans[real, 1], broken
 
 
-def _break(prose: bytes, end: int) -> tuple[int, int] | None:
-    """Where the break begins and ends whose line ends at `end`; None where it breaks no word."""
+def _break(prose: bytes, end: int) -> tuple[int, int]:
+    """Where the break begins and ends whose line ends at `end`; two zeros where it breaks no word."""
     before = prose[max(0, end - _LONGEST) : end].decode("utf-8", "replace")
     if before[-1] in _HYPHENS and LETTERS.match(before[-2:-1]):
         indent = _LINE_END.match(prose, end)
         stop = indent.end() if indent else end
         if LETTERS.match(prose[stop : stop + _LONGEST].decode("utf-8", "replace")):
             return end - len(before[-1].encode()), stop
-    return None
+    return 0, 0
 
 
-def _italics(prose: bytes) -> tuple[_Places, _Places]:
-    """Where the underscores of `_[^_\\n]+_` begin and end, found from the left."""
-    every = np.frombuffer(prose, dtype=np.uint8)
-    marks = np.flatnonzero(every == _UNDERSCORE)
-    lines = np.searchsorted(np.flatnonzero(every == _NEWLINE), marks)
-    pairs = (np.diff(marks) > 1) & (np.diff(lines) == 0)
+def _italics(marks: _Places, lines: _Places) -> _Places:
+    """Which underscores belong to `_[^_\\n]+_`, found from the left, given where all of them and the line ends are."""
+    pairs = (np.diff(marks) > 1) & (np.diff(np.searchsorted(lines, marks)) == 0)
     # Of pairs in a row, which share their marks, every other one counts.
     number = np.arange(pairs.size)
     row = np.maximum.accumulate(np.where(pairs, -1, number)) + 1
     opening = np.flatnonzero(pairs & ((number - row) % 2 == 0))
-    places = marks[np.stack([opening, opening + 1], axis=1).ravel()]
-    return places, places + 1
+    return np.asarray(marks[np.concatenate([opening, opening + 1])])
+
+
+def _is_ascii_letter(bytes_: _Bytes) -> npt.NDArray[np.bool_]:
+    return np.asarray(((bytes_ | _CASE) - _A) < _LETTERS_IN_ASCII)
 
 
 @cache

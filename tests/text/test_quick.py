@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.text import flat_batch, flat_prose, prose_words, prose_words_of, split, words
+from gates.text import count_words, flat_batch, flat_prose, prose_words, prose_words_of, split, words
 from gates.text.definition import WORD, normalise
 
 BROKEN_LINE = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\r?\n[ \t]*(?=[^\W\d_])")
@@ -33,6 +34,12 @@ def slow_prose_words(text: str) -> list[str]:
 @given(TEXTS, st.sampled_from(["lower", "keep"]))
 def test_words_are_the_definitions(text: str, case: str) -> None:
     assert words(text, case=case) == slow_words(text, case=case)
+
+
+@given(TEXTS | st.text("ab é.", max_size=200) | st.lists(st.text("ab", max_size=30)).map(" ".join))
+def test_words_are_counted_as_the_definition_cuts_them(text: str) -> None:
+    assert count_words(text) == Counter(slow_words(text))
+    assert count_words(text, case="keep") == Counter(slow_words(text, case="keep"))
 
 
 @given(TEXTS)
