@@ -7,6 +7,7 @@ import json
 from itertools import permutations
 
 import pytest
+import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -89,6 +90,13 @@ def test_canonical_json_reads_back_and_ignores_the_order_of_keys(value: object) 
 
     assert canonical(turned(value)) == canonical(value)
     assert digest(turned(value)) == digest(value)
+
+
+@given(JSON | st.floats(1e-7, 1e-3) | st.floats(1e14, 1e22) | st.sampled_from([0.0, -0.0, 1e15, 1e-4, 1e21, 5e-324]))
+def test_canonical_json_is_that_of_the_reference(value: object) -> None:
+    """Python's own encoder writes what it can write alike, and nothing else."""
+    for one in (value, {"numbers": [value, (value,)]}):
+        assert canonical(one) == rfc8785.dumps(one)
 
 
 def test_hashes_of_known_bytes() -> None:

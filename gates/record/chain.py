@@ -12,6 +12,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from pydantic import Field, JsonValue
@@ -165,19 +166,29 @@ def _checked(lines: list[bytes], source: Source) -> list[Stored]:
 
 
 def _entry(line: bytes, place: str, others: Iterable[bytes]) -> Entry:
-    try:
-        straight = canonical(json.loads(line)) == line
-    except (ValueError, RecursionError):
-        straight = False
-    if not straight:
+    if not _straight(line):
         raise broken(f"{place}: the line is not the canonical JSON it was written as")
     try:
-        return Entry.parse(line, where=place)
+        return _parsed(line)
     except RecordError:
         # What nothing else knows by its hash was changed; what is known was written by another version of gates.
         if not any(sha256(line).encode() in other for other in others):
             raise broken(f"{place}: the record was changed: nothing else knows its hash") from None
-        raise
+        return Entry.parse(line, where=place)
+
+
+# A ledger is read before and after each record that is added: the same bytes are the same record, parsed once.
+@lru_cache(maxsize=1 << 14)
+def _straight(line: bytes) -> bool:
+    try:
+        return canonical(json.loads(line)) == line
+    except (ValueError, RecursionError):
+        return False
+
+
+@lru_cache(maxsize=1 << 14)
+def _parsed(line: bytes) -> Entry:
+    return Entry.parse(line, where="a ledger record")
 
 
 def _check_head(found: list[Stored], source: Source, *, torn: bool) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gates.errors import UsageError
 from gates.measure.damage.axis import Answers, Measured, each, figures
+from gates.measure.damage.stems import stem
 from gates.measure.damage.stop_words import STOP_WORDS
 from gates.measure.figures import Unmeasured
 from gates.records import signature
@@ -25,37 +27,31 @@ SHORTEST_COPY = 4
 
 _TIE = 1e-9
 
+Matrix = NDArray[np.float64]
+
 
 def on_beat(texts: Sequence[Sequence[str]], beats: Sequence[str]) -> Measured:
     """`on_beat@1`: share of the texts (S, P) in [0, 1] whose own beat is the nearest of all beats (P,); lower is worse.
 
-    Nearest by cosine of TF-IDF vectors fitted on the beats only (scikit-learn: smoothed idf, sublinear tf, L2 norm)
-    over Snowball stems (nltk, English); the stop words are removed before stemming. A tie with another beat and a
-    similarity of zero are misses, so an empty text is one. Chance is 1 / P. Unmeasured with fewer than 10 beats, with
-    beats that hold nothing but stop words, or without texts. Raises UsageError when a row is not P texts long.
+    Nearest by cosine of TF-IDF vectors fitted on the beats only (as scikit-learn's: smoothed idf, sublinear tf, L2
+    norm) over Snowball stems (as nltk's, English); the stop words are removed before stemming. A tie with another beat
+    and a similarity of zero are misses, so an empty text is one. Chance is 1 / P. Unmeasured with fewer than 10 beats,
+    with beats that hold nothing but stop words, or without texts. Raises UsageError when a row is not P texts long.
     Sources: Salton and Buckley 1988, Information Processing and Management 24:513-523; Porter 2001, Snowball.
 
     For the beat "A farmer refuses to sell his land." Passing: "He would not sell the land." Failing: "She wept."
     """
-    # Lazy for start-up time: these two take seconds to import, and most commands measure nothing.
-    from nltk.stem.snowball import SnowballStemmer  # noqa: PLC0415
-    from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415
-
     if len(beats) < MINIMUM_BEATS:
         return Unmeasured(unmeasured=f"{len(beats)} beats, and at least {MINIMUM_BEATS} are needed to tell them apart")
     for row in texts:
         if len(row) != len(beats):
             raise UsageError(f"{len(row)} texts of one seed for {len(beats)} beats", next_step="give one text a beat")
-    stem = cache(SnowballStemmer("english").stem)
-
-    def stems(text: str) -> list[str]:
-        return [stem(word) for word in words(text) if word not in STOP_WORDS]
-
-    if not any(map(stems, beats)):
+    stemmed = [_stems(beat) for beat in beats]
+    if not any(stemmed):
         return Unmeasured(unmeasured=f"the {len(beats)} beats hold nothing but stop words")
-    vectoriser = TfidfVectorizer(analyzer=stems, sublinear_tf=True, norm="l2")
-    known = vectoriser.fit_transform(beats)
-    values = [_nearest_is_own((vectoriser.transform(row) @ known.T).toarray()) for row in texts]
+    vectors = _Vectors(stemmed)
+    known = vectors.of(stemmed)
+    values = [_nearest_is_own(vectors.of([_stems(text) for text in row]) @ known.T) for row in texts]
     made_by = signature(
         "on_beat@1",
         beats=len(beats),
@@ -98,7 +94,35 @@ def _runs(found: Sequence[str], n: int) -> set[tuple[str, ...]]:
     return {tuple(found[start : start + n]) for start in range(len(found) - n + 1)}
 
 
-def _nearest_is_own(similarity: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> list[float]:
+class _Vectors:
+    """TF-IDF vectors (T, V) of texts in stems, over the V stems of the beats that they are fitted on.
+
+    idf = ln((1 + beats) / (1 + beats with the stem)) + 1, tf = 1 + ln(count), each row of length 1, or 0 where a text
+    holds no stem of the beats.
+    """
+
+    def __init__(self, beats: Sequence[Sequence[str]]) -> None:
+        found = Counter(word for beat in beats for word in set(beat))
+        self._columns = {word: column for column, word in enumerate(sorted(found))}
+        self._idf = np.log((1 + len(beats)) / (1 + np.array([found[word] for word in self._columns]))) + 1
+
+    def of(self, texts: Sequence[Sequence[str]]) -> Matrix:
+        """The vectors of texts."""
+        counts = np.zeros((len(texts), len(self._columns)))
+        for row, text in zip(counts, texts, strict=True):
+            for word, count in Counter(text).items():
+                if word in self._columns:
+                    row[self._columns[word]] = count
+        weights = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) * self._idf
+        lengths = np.linalg.norm(weights, axis=1, keepdims=True)
+        return np.asarray(weights / np.where(lengths == 0, 1, lengths))
+
+
+def _stems(text: str) -> list[str]:
+    return [stem(word) for word in words(text) if word not in STOP_WORDS]
+
+
+def _nearest_is_own(similarity: Matrix) -> list[float]:
     """1 for each row of (P, P) similarities of texts to beats whose diagonal exceeds all else in the row, else 0."""
     own = np.diagonal(similarity).copy()
     others = similarity.copy()
