@@ -58,11 +58,11 @@ def canonical(value: Any) -> bytes:
     """The one canonical JSON of a value (RFC 8785). Raises ValueError for NaN, infinity and integers past 2^53."""
     try:
         return _ENCODER.encode(_plain(value)).encode()
-    except (_Rare, UnicodeEncodeError):
+    except (_RareError, UnicodeEncodeError):
         return rfc8785.dumps(value)
 
 
-class _Rare(Exception):
+class _RareError(Exception):
     """A value that Python's own encoder may write otherwise than RFC 8785 does."""
 
 
@@ -71,23 +71,23 @@ _MOST = 2**53 - 1
 
 
 def _plain(value: Any) -> Any:
-    """The value, if Python's own encoder, ten times as fast, writes it as RFC 8785 does. Raises _Rare otherwise."""
+    """The value, where Python's own faster encoder writes it as RFC 8785 does. Raises _RareError otherwise."""
     kind = type(value)
     if kind is dict:
         if not all(type(key) is str and key.isascii() for key in value):
-            raise _Rare  # its keys stand in the order of UTF-16
+            raise _RareError  # its keys stand in the order of UTF-16
         return {key: one if type(one) is str else _plain(one) for key, one in value.items()}
     if kind is list or kind is tuple:
         return [one if type(one) is str else _plain(one) for one in value]
     if kind is float:
         if not 1e-4 <= abs(value) < 1e15 and value != 0:
-            raise _Rare  # its exponent is written another way
+            raise _RareError  # its exponent is written another way
         return int(value) if value.is_integer() else value
     if kind is int and not -_MOST <= value <= _MOST:
-        raise _Rare
+        raise _RareError
     if kind is str or kind is int or kind is bool or value is None:
         return value
-    raise _Rare
+    raise _RareError
 
 
 def sha256(data: bytes) -> str:
