@@ -9,11 +9,12 @@ many letters a text loses that way, so that a script this tokeniser cannot read 
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from gates.text.definition import LETTERS, WORD, normalise, numerals
+import numpy as np
+
+from gates.text.definition import LETTERS, normalise, numerals
 from gates.text.packed import count_flat, prefixes
 from gates.text.quick import BORDER, Case, flat, flat_batch, split, unwrapped
 
@@ -82,14 +83,16 @@ def letters_lost(text: str) -> float:
 
     Letters of scripts written without spaces between words count as lost, because a run of them is no word.
     """
-    plain = normalise(text)
-    total = sum(count for char, count in Counter(plain).items() if unicodedata.category(char)[0] in "LM")
-    kept = sum(count for char, count in Counter("".join(WORD.findall(plain))).items() if _readable(char))
+    counts = np.bincount(np.frombuffer(normalise(text).encode("utf-32-le", "surrogatepass"), dtype="<u4"))
+    found = {chr(code): int(counts[code]) for code in np.flatnonzero(counts).tolist()}
+    total = sum(count for char, count in found.items() if unicodedata.category(char)[0] in "LM")
+    # Every letter stands in some word: words are runs of letters, and of any length.
+    kept = sum(count for char, count in found.items() if LETTERS.match(char) and _readable(char))
     return 1 - kept / total if total else 0.0
 
 
-def _readable(char: str) -> bool:
-    return char != "'" and not unicodedata.name(char, "").startswith(_UNSEGMENTED)
+def _readable(letter: str) -> bool:
+    return not unicodedata.name(letter, "").startswith(_UNSEGMENTED)
 
 
 def _bytes(text: str) -> bytes:

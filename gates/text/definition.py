@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 
 _QUOTES = dict.fromkeys(map(ord, "\u2018\u2019\u201a\u201b\u02bc\u2032\u00b4\u0060"), "'")
 _DASHES = dict.fromkeys(map(ord, "\u2010\u2012\u2013\u2014\u2015\u2212"), " ")
@@ -16,6 +17,7 @@ LETTERS = re.compile(r"[^\W\d_]+")
 WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 # Every mark that can follow a letter, among other signs: what no letter interrupts is the slow part of normalising.
 _MARKED = re.compile(r"(?:[^\w\0-\u02ff]|[\uff9e\uff9f]){31,}")
+_HIGH = re.compile(r"[^\0-\u02ff]{31}")  # without it there is no such run, and it is found out faster
 _MOST_MARKS = 30
 
 
@@ -25,8 +27,17 @@ def normalise(text: str) -> str:
     Of combining marks in a row the first 30 count and the rest is dropped, so that the time is linear in the length.
     Source: UAX #15, section 13 (Stream-Safe Text Format), which no natural language exceeds.
     """
-    plain = unicodedata.normalize("NFKC", _MARKED.sub(_stream_safe, text.translate(_TABLE)))
-    return plain.translate(_TABLE | numerals(plain))
+    straight = _replaced(text, _TABLE)
+    marked = _MARKED.sub(_stream_safe, straight) if _HIGH.search(straight) else straight
+    plain = unicodedata.normalize("NFKC", marked)
+    return _replaced(plain, _TABLE | numerals(plain))
+
+
+def _replaced(text: str, table: Mapping[int, str | None]) -> str:
+    """As `text.translate(table)`, which looks every character up; no replacement holds a character of the table."""
+    for code, by in table.items():
+        text = text.replace(chr(code), by or "")
+    return text
 
 
 def _stream_safe(run: re.Match[str]) -> str:
@@ -40,4 +51,6 @@ def _stream_safe(run: re.Match[str]) -> str:
 
 def numerals(text: str) -> dict[int, str]:
     r"""Numerals that are neither digits nor letters, such as a circled 1, as blanks: Python's \w holds them."""
+    if text.isascii():
+        return {}
     return {ord(char): " " for char in set(text) if char.isnumeric() and not char.isdecimal() and not char.isalpha()}
