@@ -20,8 +20,9 @@ from gates.measure.figures import (
     VoiceFigures,
 )
 from gates.measure.generated import GeneratedText
-from gates.measure.leaks import near_twins, shared_runs
+from gates.measure.leaks import LEAK_WORDS, leaks
 from gates.measure.memorisation import Sources, measure_memorisation
+from gates.measure.split import Split
 from gates.measure.voice import ArmCounts, Yardstick, count_arm, measure_voice
 from gates.records import Generation
 from gates.spec.judging import Judgement
@@ -68,7 +69,7 @@ def measure(
             )
             for arm, (grid, probed) in grids.items()
         },
-        leaks=(*shared_runs(train, heldout), *near_twins(train, heldout)),
+        leaks=leaks(sources.split if sources and sources.n <= LEAK_WORDS else Split(train, heldout, LEAK_WORDS)),
         judge=judged.judge,
     )
 

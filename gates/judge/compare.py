@@ -6,13 +6,13 @@ A preference is never evidence: it says which of two to take when both may be ta
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import Field
-from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from gates.deferred import Deferred
 from gates.errors import UsageError
 from gates.judge.axes import axis_rng
 from gates.judge.floors import RULES, spread
@@ -22,6 +22,11 @@ from gates.records import Outcome, Record, Sha256, signature
 from gates.spec.asking import Candidate
 from gates.spec.schema import Gate
 from gates.stats import Array, exceeds, normal_density, normal_nodes, normal_range, paired_change
+
+if TYPE_CHECKING:
+    from scipy import optimize
+else:
+    optimize = Deferred("scipy.optimize")
 
 RULE = RULES["pairwise-range@1"]
 DECIMALS = 3
@@ -279,4 +284,4 @@ def range_ratio_point(k: int, level: float = 0.95) -> float:
     def short(ratio: float) -> float:
         return float(1 - 2 * dw @ (density * normal_range(w / ratio, k))) - level
 
-    return float(brentq(short, 1.0, 1e4, xtol=1e-6))
+    return float(optimize.brentq(short, 1.0, 1e4, xtol=1e-6))

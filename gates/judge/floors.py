@@ -9,15 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
 
+from gates.deferred import Deferred
 from gates.errors import UsageError
 from gates.records import signature
 from gates.spec.fields import ALPHA
 from gates.spec.limits import Floored
 from gates.stats import Array, normal_density, normal_range
+
+if TYPE_CHECKING:
+    from scipy import optimize
+else:
+    optimize = Deferred("scipy.optimize")
 
 Compute = Callable[[Array, Array, Sequence[Array]], Array]
 
@@ -104,7 +110,7 @@ def calibration(k: int, alpha: float) -> float:
         raise UsageError(
             f"no calibrated floor for {k} seeds at alpha {alpha}", next_step="give k >= 2 and alpha from 0.0001 to 0.4"
         )
-    return float(brentq(lambda times: pairwise_level(k, times) - alpha, 1e-3, 1e3, xtol=1e-9))
+    return float(optimize.brentq(lambda times: pairwise_level(k, times) - alpha, 1e-3, 1e3, xtol=1e-9))
 
 
 def pairwise_calibrated(alpha: float = ALPHA) -> FloorRule:

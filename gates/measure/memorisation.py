@@ -20,6 +20,7 @@ from gates.measure.figures import (
 from gates.measure.generated import Generated, GeneratedText, words_of
 from gates.measure.near import NEAR, WINDOW, NearIndex, NearMatch
 from gates.measure.ngrams import Match, NgramIndex
+from gates.measure.split import Split, in_words
 from gates.records import sha256, signature
 from gates.stats import poisson_ratio
 from gates.text import WORDS, prose_words
@@ -51,27 +52,32 @@ class Sources:
         others: Mapping[str, str] | None = None,
     ) -> None:
         self.n = n
-        self._train, self._others = train, others or {}
-        self.train = _index("train", train, n)
-        self.heldout = _index("held-out", heldout, n)
-        self.protected = _index("protected", protected, n) if protected else None
-        self._heldout_texts = texts = [prose_words(heldout[file]) for file in sorted(heldout)]
-        begins = np.cumsum([0, *map(len, texts)])
-        shared = self.train.matches(texts)
+        self._others = others or {}
+        self.split = Split(train, heldout, n)
+        self.train = _not_empty("train", self.split.index, len(train))
+        self.heldout = _not_empty("held-out", NgramIndex(self._heldout(), n), len(heldout))
+        self.protected = (
+            _not_empty("protected", NgramIndex(in_words(protected), n), len(protected)) if protected else None
+        )
+        begins = np.cumsum([0, *map(len, self.split.heldout)])
+        shared = self.split.shared
         offsets = {begins[match.text] + k for match in shared for k in _gram_starts(match, n)}
         self.heldout_words = int(begins[-1])
         self.collisions = np.array(sorted(offsets), dtype=np.intp)
         self.longest_collision = _longest(shared)
 
-    @cached_property
+    def _heldout(self) -> Iterator[tuple[str, list[str]]]:
+        return zip(self.split.files, self.split.heldout, strict=True)
+
+    @property
     def near(self) -> NearIndex:
         """The train split for near-verbatim runs of at least n words."""
-        return NearIndex(_in_words(self._train), self.n)
+        return self.split.near
 
     @cached_property
     def longest_near_collision(self) -> int:
         """The longest near-verbatim run, in words, that the held-out text shares with the train split."""
-        return _longest(self.near.near_matches(self._heldout_texts))
+        return _longest(self.split.nearly_shared)
 
     def elsewhere(self, runs: Sequence[Sequence[str]]) -> list[tuple[Source, ...]]:
         """Where texts of other authors hold the whole of each run, given in words."""
@@ -85,7 +91,7 @@ class Sources:
 
     @cached_property
     def _others_index(self) -> NgramIndex:
-        return NgramIndex(_in_words(self._others), self.n)
+        return NgramIndex(in_words(self._others), self.n)
 
 
 def measure_memorisation(generations: Sequence[GeneratedText], sources: Sources) -> MemorisationFigures | Unmeasured:
@@ -192,11 +198,10 @@ def excerpt(text: str, start: int, length: int, context: int = 12) -> Excerpt:
     return Excerpt(*map(" ".join, parts))
 
 
-def _index(split: str, documents: Mapping[str, str], n: int) -> NgramIndex:
-    index = NgramIndex(_in_words(documents), n)
+def _not_empty(split: str, index: NgramIndex, files: int) -> NgramIndex:
     if not len(index):
         raise CorpusError(
-            f"the {split} text holds no run of {n} words in its {len(documents)} files: nothing could be found in it",
+            f"the {split} text holds no run of {index.n} words in its {files} files: nothing could be found in it",
             next_step=f"name the files of the {split} text, or a smaller n",
         )
     return index
@@ -232,7 +237,3 @@ def _hits(matches: Sequence[Match | NearMatch]) -> int:
 
 def _longest(matches: Sequence[Match | NearMatch]) -> int:
     return max((match.length for match in matches), default=0)
-
-
-def _in_words(documents: Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
-    return ((file, prose_words(documents[file])) for file in sorted(documents))

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gates.measure.figures import Source
-from gates.measure.ngrams import SOURCE_BORDER, TEXT_BORDER, Ids, NgramIndex, Places, join
+from gates.measure.ngrams import SOURCE_BORDER, TEXT_BORDER, Ids, NgramIndex, Numbered, Places, join
 
 NEAR = "near_runs@1"
 
@@ -46,11 +46,12 @@ class NearMatch:
 class NearIndex(NgramIndex):
     """Source documents, asked for near runs of at least `minimum` words (never fewer than a window).
 
-    `documents` are (file, words) pairs. Memory is about 20 bytes a word. Near runs are found from the runs of four
-    equal words that each of them holds: common phrases cost time in proportion to how often the sources repeat them.
+    `documents` are (file, words) pairs, or numbered already. Memory is about 20 bytes a word. Near runs are found from
+    the runs of four equal words that each of them holds: common phrases cost time in proportion to how often the
+    sources repeat them.
     """
 
-    def __init__(self, documents: Iterable[tuple[str, Sequence[str]]], minimum: int = WINDOW) -> None:
+    def __init__(self, documents: Iterable[tuple[str, Sequence[str]]] | Numbered, minimum: int = WINDOW) -> None:
         super().__init__(documents, _SEED)
         self.minimum = max(minimum, WINDOW)
 

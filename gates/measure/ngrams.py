@@ -59,23 +59,39 @@ class _Numbers(dict[str, int]):
         return number
 
 
+class Numbered:
+    """Source documents with each word as a number, one after another: what indexes of any n are made from.
+
+    `documents` are (file, words) pairs or pieces, and are read one at a time.
+    """
+
+    def __init__(self, documents: Iterable[tuple[str, Sequence[str]] | Piece]) -> None:
+        self.files: list[tuple[str, int]] = []
+        self.vocabulary = _Numbers()
+        self.ids, self.begins = join(self._numbered(documents), SOURCE_BORDER)
+
+    def _numbered(self, documents: Iterable[tuple[str, Sequence[str]] | Piece]) -> Iterator[list[int]]:
+        for file, words, start in (Piece(*document) for document in documents):
+            self.files.append((file, start))
+            yield list(map(self.vocabulary.__getitem__, words))
+
+
 class NgramIndex:
     """All n-grams of named source documents; no n-gram crosses from one document into the next.
 
-    `documents` are (file, words) pairs or pieces, and are read one at a time. `n` is the shortest run that counts, in
-    words.
+    `documents` are (file, words) pairs, pieces, or numbered already. `n` is the shortest run that counts, in words.
     Memory is about 20 bytes a word. Raises UsageError when n is below 1.
     """
 
-    def __init__(self, documents: Iterable[tuple[str, Sequence[str]] | Piece], n: int) -> None:
+    def __init__(self, documents: Iterable[tuple[str, Sequence[str]] | Piece] | Numbered, n: int) -> None:
         if n < 1:
             raise UsageError(
                 f"n = {n}: an n-gram holds at least one word", next_step="give n as 1 or more (8 is usual)"
             )
         self.n = n
-        self._files: list[tuple[str, int]] = []
-        self._vocabulary = _Numbers()
-        self._ids, self._begins = join(self._numbered(documents), SOURCE_BORDER)
+        source = documents if isinstance(documents, Numbered) else Numbered(documents)
+        self._files, self._vocabulary = source.files, source.vocabulary
+        self._ids, self._begins = source.ids, source.begins
         places = np.flatnonzero(_whole(self._ids, n))
         hashes = _hashes(self._ids, n)[places]
         order = np.argsort(hashes)
@@ -112,11 +128,6 @@ class NgramIndex:
         counts = np.searchsorted(self._hashes, hashes, side="right") - low
         known = counts > 0
         return at[known], low[known], counts[known]
-
-    def _numbered(self, documents: Iterable[tuple[str, Sequence[str]] | Piece]) -> Iterator[list[int]]:
-        for file, words, start in (Piece(*document) for document in documents):
-            self._files.append((file, start))
-            yield list(map(self._vocabulary.__getitem__, words))
 
     def _known(self, words: Sequence[str]) -> list[int]:
         number = self._vocabulary.get

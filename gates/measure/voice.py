@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import fsum
 from typing import Self
 
@@ -137,7 +138,7 @@ def measure_voice(arm: ArmCounts, base: ArmCounts, yardstick: Yardstick) -> Voic
     short = _short("base", base, yardstick.words_per_seed) or _short("the arm", arm, yardstick.words_per_seed)
     if short:
         return Unmeasured(unmeasured=short)
-    mine, bases = distances(arm, yardstick), distances(base, yardstick)
+    mine, bases = distances(arm, yardstick), _of_base(base, yardstick)[0]
     delta, *moves = (before - after for before, after in zip(_means(bases), _means(mine), strict=True))
     ceiling, note = _ceiling(arm, yardstick)
     span = None if ceiling is None else _means(bases)[0] - ceiling
@@ -221,17 +222,30 @@ def _interval(arm: ArmCounts, base: ArmCounts, delta: float, yardstick: Yardstic
     their mean). With 24 prompts its simulated coverage for nominal 0.95 lies between 0.85, where prompts differ much,
     and 0.99, where the drawing of words makes most of the variance.
     """
-    prompts = arm.counts.shape[1]
-    weights = yardstick.generator("bootstrap").multinomial(prompts, np.full(prompts, 1 / prompts), size=RESAMPLES)
-    goal = yardstick.frame.z(yardstick.heldout[None, :])
-    moves = np.zeros(RESAMPLES)
-    for role, one, sign in (("base", base, 1.0), ("arm", arm, -1.0)):
-        for place in np.argsort(one.seeds):
-            rng = yardstick.generator("bootstrap", role, one.seeds[place])
-            drawn = rng.multinomial(yardstick.words_per_seed, _resampled(one.counts[place], weights))
-            moves += sign * cosine(yardstick.frame.z(drawn), goal)[:, 0] / len(one.seeds)
+    moves = _of_base(base, yardstick)[1].copy()
+    _replicate(moves, ("arm", -1.0), arm, yardstick)
     low, high = np.quantile(moves - moves.mean(), (0.025, 0.975))
     return (delta + float(low), delta + float(high))
+
+
+@lru_cache(maxsize=1)
+def _of_base(base: ArmCounts, yardstick: Yardstick) -> tuple[Array, Array]:
+    """The base's distances and its part in each replicate (R,), the same for every arm it is compared with."""
+    moves = np.zeros(RESAMPLES)
+    _replicate(moves, ("base", 1.0), base, yardstick)
+    return distances(base, yardstick), moves
+
+
+def _replicate(moves: Array, role: tuple[str, float], one: ArmCounts, yardstick: Yardstick) -> None:
+    """Add one side's part, under its name and with its sign, to the replicates' moves (R,)."""
+    name, sign = role
+    prompts = one.counts.shape[1]
+    weights = yardstick.generator("bootstrap").multinomial(prompts, np.full(prompts, 1 / prompts), size=moves.size)
+    goal = yardstick.frame.z(yardstick.heldout[None, :])
+    for place in np.argsort(one.seeds):
+        rng = yardstick.generator("bootstrap", name, one.seeds[place])
+        drawn = rng.multinomial(yardstick.words_per_seed, _resampled(one.counts[place], weights))
+        moves += sign * cosine(yardstick.frame.z(drawn), goal)[:, 0] / len(one.seeds)
 
 
 def _resampled(counts: Counts, weights: NDArray[np.int64]) -> Array:

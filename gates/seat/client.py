@@ -15,24 +15,29 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import httpx2
-import openai
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
+from gates.deferred import Deferred
 from gates.errors import UsageError
 from gates.seat.answers import Answer, Endpoint, read_answer
 from gates.seat.faults import (
-    FOREIGN,
     REDACTED,
     BrokenContractError,
     UnreachableError,
     fault_of,
     fault_of_status,
+    foreign,
     printable,
 )
 from gates.seat.streams import Timing, read_stream
+
+if TYPE_CHECKING:
+    import openai
+else:
+    openai = Deferred("openai")
 
 MAX_BYTES = 64 * 2**20
 """The largest answer that is read, in bytes."""
@@ -204,7 +209,7 @@ class SeatClient:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await sending
-        except FOREIGN as error:
+        except foreign() as error:
             if type(error) is TimeoutError:
                 error = TimeoutError(f"no complete answer within {self._timeout_s:g} s")
             fault = fault_of(error, secret=self._key)

@@ -15,11 +15,18 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
 
 import httpx2
-import openai
 
+from gates.deferred import Deferred
 from gates.errors import SeatError, UnfitSeatError
+
+if TYPE_CHECKING:
+    import openai
+else:
+    openai = Deferred("openai")
 
 
 class FaultError(SeatError):
@@ -90,48 +97,60 @@ class UnknownModelError(RefusedRequestError, UnfitSeatError):
     """The seat does not serve the model that the request names."""
 
 
-_KINDS: dict[type[Exception], type[UnreachableError | TransientError | BrokenContractError]] = {
-    openai.OpenAIError: BrokenContractError,
-    openai.APIError: BrokenContractError,
-    openai.APIConnectionError: TransientError,
-    openai.APIResponseValidationError: BrokenContractError,
-    openai.LengthFinishReasonError: BrokenContractError,
-    openai.ContentFilterFinishReasonError: BrokenContractError,
-    openai.InvalidWebhookSignatureError: BrokenContractError,
-    openai.WebSocketConnectionClosedError: TransientError,
-    openai.WebSocketQueueFullError: TransientError,
-    httpx2.HTTPError: TransientError,
-    httpx2.RequestError: TransientError,
-    httpx2.TransportError: TransientError,
-    httpx2.TimeoutException: TransientError,
-    httpx2.ConnectTimeout: UnreachableError,
-    httpx2.NetworkError: TransientError,
-    httpx2.ConnectError: UnreachableError,
-    httpx2.ProtocolError: TransientError,
-    httpx2.ProxyError: UnreachableError,
-    httpx2.UnsupportedProtocol: UnreachableError,
-    httpx2.DecodingError: BrokenContractError,
-    httpx2.TooManyRedirects: BrokenContractError,
-    httpx2.SSEError: BrokenContractError,
-    httpx2.InvalidURL: UnreachableError,
-    httpx2.CookieConflict: BrokenContractError,
-    httpx2.StreamError: TransientError,
-    ssl.SSLError: UnreachableError,
-    TimeoutError: TransientError,
-    OSError: TransientError,
-}
-_BY_STATUS = (openai.APIStatusError, httpx2.HTTPStatusError)
+@cache
+def _kinds() -> dict[type[Exception], type[UnreachableError | TransientError | BrokenContractError]]:
+    """What each exception of the libraries means."""
+    return {
+        openai.OpenAIError: BrokenContractError,
+        openai.APIError: BrokenContractError,
+        openai.APIConnectionError: TransientError,
+        openai.APIResponseValidationError: BrokenContractError,
+        openai.LengthFinishReasonError: BrokenContractError,
+        openai.ContentFilterFinishReasonError: BrokenContractError,
+        openai.InvalidWebhookSignatureError: BrokenContractError,
+        openai.WebSocketConnectionClosedError: TransientError,
+        openai.WebSocketQueueFullError: TransientError,
+        httpx2.HTTPError: TransientError,
+        httpx2.RequestError: TransientError,
+        httpx2.TransportError: TransientError,
+        httpx2.TimeoutException: TransientError,
+        httpx2.ConnectTimeout: UnreachableError,
+        httpx2.NetworkError: TransientError,
+        httpx2.ConnectError: UnreachableError,
+        httpx2.ProtocolError: TransientError,
+        httpx2.ProxyError: UnreachableError,
+        httpx2.UnsupportedProtocol: UnreachableError,
+        httpx2.DecodingError: BrokenContractError,
+        httpx2.TooManyRedirects: BrokenContractError,
+        httpx2.SSEError: BrokenContractError,
+        httpx2.InvalidURL: UnreachableError,
+        httpx2.CookieConflict: BrokenContractError,
+        httpx2.StreamError: TransientError,
+        ssl.SSLError: UnreachableError,
+        TimeoutError: TransientError,
+        OSError: TransientError,
+    }
 
-FOREIGN = (
-    openai.OpenAIError,
-    openai.InvalidWebhookSignatureError,
-    httpx2.HTTPError,
-    httpx2.InvalidURL,
-    httpx2.CookieConflict,
-    httpx2.StreamError,
-    OSError,
-)
-"""The roots of every exception that the HTTP libraries raise."""
+
+@cache
+def _by_status() -> tuple[type[Exception], ...]:
+    """The exceptions that hold an answer, whose status decides."""
+    return (openai.APIStatusError, httpx2.HTTPStatusError)
+
+
+@cache
+def foreign() -> tuple[type[Exception], ...]:
+    """The roots of every exception that the HTTP libraries raise."""
+    return (
+        openai.OpenAIError,
+        openai.InvalidWebhookSignatureError,
+        httpx2.HTTPError,
+        httpx2.InvalidURL,
+        httpx2.CookieConflict,
+        httpx2.StreamError,
+        OSError,
+    )
+
 
 REDACTED = "[api key]"
 """What stands in the place of the API key wherever a seat repeats it."""
@@ -143,17 +162,17 @@ _NO_MODEL = re.compile(r"(?is)model\b.{0,200}\b(does not exist|not found)|invali
 
 def mapped_by(kind: type[BaseException]) -> type[BaseException] | None:
     """The entry that decides for an exception class: itself or its nearest ancestor; None when there is none."""
-    return next((ancestor for ancestor in kind.__mro__ if ancestor in _KINDS or ancestor in _BY_STATUS), None)
+    return next((ancestor for ancestor in kind.__mro__ if ancestor in _kinds() or ancestor in _by_status()), None)
 
 
 def fault_of(error: Exception, *, secret: str | None) -> FaultError:
     """Our exception for one of the libraries'; `secret` never appears in it."""
-    if isinstance(error, _BY_STATUS):
+    if isinstance(error, (openai.APIStatusError, httpx2.HTTPStatusError)):
         return fault_of_status(error.response, secret=secret)
     cause = error.__cause__
     if isinstance(error, openai.APIConnectionError) and isinstance(cause, Exception) and mapped_by(type(cause)):
         error = cause
-    kind = next((_KINDS[ancestor] for ancestor in type(error).__mro__ if ancestor in _KINDS), TransientError)
+    kind = next((_kinds()[ancestor] for ancestor in type(error).__mro__ if ancestor in _kinds()), TransientError)
     return kind(f"{_MEANING[kind]}: {type(error).__name__} {printable(str(error), secret=secret)}".rstrip())
 
 

@@ -7,13 +7,19 @@ limits of a change from `gates.stats`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import binom
 
+from gates.deferred import Deferred
 from gates.errors import UsageError
 from gates.records import Record
 from gates.stats import FEWEST_PROMPTS, Array, clopper_pearson, exceeds, newcombe_paired, paired_change
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = Deferred("scipy.stats")
 
 FloorOf = Callable[[Array, Array], Array]
 """From base (…, k) and candidate (…, k) to the floor (…); shifting an arm must not change it."""
@@ -140,7 +146,7 @@ def zero_floor(n_prompts: int, n_seeds: int, rate: float) -> ZeroFloor:
     outside [0, 1].
     """
     _check_size(n_prompts, n_seeds, rate)
-    alike = np.sum(binom.pmf(np.arange(n_prompts + 1), n_prompts, rate) ** n_seeds)
+    alike = np.sum(stats.binom.pmf(np.arange(n_prompts + 1), n_prompts, rate) ** n_seeds)
     return ZeroFloor(rate=rate, chance=float(alike**2))
 
 

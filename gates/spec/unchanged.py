@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.stats import binom
 
+from gates.deferred import Deferred
 from gates.records import Record
 from gates.spec.limits import Memorisation
 from gates.spec.power import LEVEL, MarginPower, last, margin_power
 from gates.spec.schema import Gate
 from gates.stats import clopper_pearson, exceeds, newcombe_unpaired, poisson_ratio
+
+if TYPE_CHECKING:
+    from scipy import stats
+else:
+    stats = Deferred("scipy.stats")
 
 COPY_RATES = (0.0, 0.01, 0.05)
 """Rates of hits at which a candidate copies no more than anybody does by chance."""
@@ -125,13 +130,13 @@ def _exact(rule: _Rule, k: int) -> RulePower:
     most: dict[int, int | None] = {}
     passes = []
     for rate in COPY_RATES:
-        chances = binom.pmf(np.arange(windows + 1), windows, rate)
+        chances = stats.binom.pmf(np.arange(windows + 1), windows, rate)
         share = 0.0
         for own in np.flatnonzero(chances > _NEGLIGIBLE).tolist() if fit else ():
             if own not in most:
                 most[own] = _most(rule.proves(n), own, n)
             if (hits := most[own]) is not None:
-                share += chances[own] * binom.cdf(hits, n, rate)
+                share += chances[own] * stats.binom.cdf(hits, n, rate)
         passes.append(MarginPower(rate=rate, passes=min(1.0, float(share)), passes_error=0.0))
     return RulePower(k=k, n=n, windows=rule.windows, passes=tuple(passes))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -29,8 +29,9 @@ TITLES = frozenset(
 )
 """Forms of address: written with a capital, and nobody's name."""
 
-_WORD = r"[^\W\d_]+(?:'[^\W\d_]+)*"
-_NEXT = re.compile(rf"(?:[^\W\d_][,;]?|\b(?:Mr|Mrs|Ms|Dr|St)\.)(?:[ \t]+|[ \t]*\n[ \t]*)(?=({_WORD}))")
+_CAPITAL = re.compile(r"[ \t\n]+(?=([^\W\d_a-z][^\W\d_]*(?:'[^\W\d_]+)*))")
+_RUNS_ON = re.compile(r"(?:[^\W\d_][,;]?|\b(?:Mr|Mrs|Ms|Dr|St)\.)\Z")
+_LONGEST = len("Mrs.") + 1  # what it must see, and the character before
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def proper_names(train: Sequence[str], reference: Mapping[str, int]) -> frozense
     Sunday are everybody's, and Jane is a name of Jane Eyre's.
     """
     written = _summed(Counter(word for text in train for word in prose_words(text, case="keep")), bare)
-    after = _summed(Counter(word for text in train for word in _NEXT.findall(normalise(text))), bare)
+    after = _summed(Counter(word for text in train for word in _mid_sentence(normalise(text))), bare)
     proper = {word: count for word, count in after.items() if word[0].isupper() and not word.isupper()}
     capital, total, others = _summed(proper, str.lower), _summed(written, str.lower), _summed(reference, bare)
     mine, theirs = max(total.total(), 1), max(others.total(), 1)
@@ -90,6 +91,14 @@ def proper_names(train: Sequence[str], reference: Mapping[str, int]) -> frozense
         and name not in STOP_WORDS | TITLES
         and total[name] * theirs >= PECULIAR * others[name] * mine
     )
+
+
+def _mid_sentence(text: str) -> Iterator[str]:
+    """The words that are not in small letters and come after a word, with at most one line end between them."""
+    for gap in _CAPITAL.finditer(text):
+        begin = gap.start()
+        if text.count("\n", begin, gap.end()) <= 1 and _RUNS_ON.search(text[max(0, begin - _LONGEST) : begin]):
+            yield gap[1]
 
 
 def _summed(counts: Mapping[str, int], form: Callable[[str], str]) -> Counter[str]:
