@@ -9,6 +9,7 @@ many letters a text loses that way, so that a script this tokeniser cannot read 
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
