@@ -17,7 +17,7 @@ from gates.flow.review import open_reading
 from gates.flow.sharing import share as write_share
 from gates.flow.sharing import shared_page
 from gates.record.files import replace
-from gates.report.html import html_report
+from gates.report.html import can_draw, html_report
 
 
 @click.command()
@@ -57,16 +57,18 @@ def report(run: Path, out: Path | None, with_sources: bool, share: Path | None, 
 
 
 def _shared(run: Path, folder: Path, json_wanted: bool) -> int:
-    """Write the folder that is fit to share, and the run's page in it."""
+    """Write the folder that is fit to share, and the run's page in it where the extra `report` is there."""
     cache = cache_dir(os.environ)
     reading = open_reading(run, cache)
-    page = html_report(shared_page(page_of(reading.run, cache)))
+    page = html_report(shared_page(page_of(reading.run, cache))) if can_draw() else None
     made = write_share(reading, folder)
     target = folder / "reports" / made.run / "report.html"
-    replace(target, page.encode())
+    if page is not None:
+        replace(target, page.encode())
     if json_wanted:
-        print_json({"folder": str(folder), "page": str(target), **made.as_json()})
+        print_json({"folder": str(folder), "page": None if page is None else str(target), **made.as_json()})
     else:
-        tell(f"{folder}: {made.texts} texts, {made.omitted} matched words left out; the page is {target}")
+        drawn = f"the page is {target}" if page is not None else "no page: it needs the extra `report`"
+        tell(f"{folder}: {made.texts} texts, {made.omitted} matched words left out; {drawn}")
         tell("others check it with `gates verify`, which says how far it goes")
     return ExitCode.PASS

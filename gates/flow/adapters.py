@@ -64,7 +64,7 @@ def identify(workspace: Path, adapter: Path) -> Identified:
                 matches.append(_match(ledger, sealed, arm))
             elif set(identity.files.values()) & set(files.values()):
                 changed = "; ".join(differences(dict(identity.files), dict(files)))
-                near.append(f"{sealed.seal.gate.name}, {arm}: {changed}")
+                near.append(f"{sealed.seal.gate.name}, {arm}, sealed {sealed.seal.sealed_at}: {changed}")
     return Identified(files=files, matches=tuple(matches), near=tuple(near))
 
 

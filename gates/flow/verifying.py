@@ -115,6 +115,8 @@ def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verifie
             continue
         notes.guard(partial(_check_run, (workspace, cache, reports), sealed, ended, (notes, shared)))
         _check_later((ledger, cache, reports), started, notes, shared)
+    if not entries and not notes.breaks:
+        notes.not_derived.append(f"{ledger.path}: nothing is recorded here, so nothing was derived")
     vouched = vouch(prereg, entries, allowed)
     anchor, cut = committed_breaks(workspace, ledger.path, [stored.sha256 for stored in entries])
     return Verified(

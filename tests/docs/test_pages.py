@@ -62,6 +62,12 @@ def unknown(words: list[str]) -> bool:
     return any(word.split("=")[0] not in known | {"--help", "-h"} for word in words if word.startswith("--"))
 
 
+def test_the_readme_knows_every_command(root: Path) -> None:
+    text = (root / "README.md").read_text("utf-8")
+    unknown = [name for name in cli.list_commands(click.Context(cli)) if not re.search(rf"gates {name}\b", text)]
+    assert unknown == []
+
+
 def test_an_unknown_option_is_found() -> None:
     assert unknown(["run", "prereg/x.yaml", "--nonsense"])
     assert unknown(["seat", "nonsense"])

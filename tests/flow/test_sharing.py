@@ -127,3 +127,12 @@ def test_a_share_is_written_into_a_new_folder(reading: Reading, tmp_path: Path) 
     (tmp_path / "there" / "file").write_text("x")
     with pytest.raises(UsageError, match="not empty"):
         share(reading, tmp_path / "there")
+
+
+def test_a_share_needs_no_page(reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra `report`, which draws the page, the record is shared all the same."""
+    monkeypatch.setattr("gates.cli.report.can_draw", lambda: False)
+    ended = gates("report", reading.run.store.folder, "--share", tmp_path / "plain")
+    assert (ended.returncode, "no page: it needs the extra `report`" in ended.stdout) == (0, True), ended.stderr
+    assert (tmp_path / "plain" / "reports" / "small" / "001" / "report.md").is_file()
+    assert not (tmp_path / "plain" / "reports" / "small" / "001" / "report.html").exists()

@@ -258,3 +258,9 @@ def test_an_adapter_that_differs_in_one_of_its_files_is_told_apart(tmp_path: Pat
     assert identify(tmp_path, adapter).exit_code == 3
     seal_it(None)
     assert "demo, one: sealed by its model card alone, no file can be compared" in identify(tmp_path, adapter).near
+
+
+def test_an_empty_record_is_no_proof(tmp_path: Path) -> None:
+    (tmp_path / "prereg").mkdir()
+    ended = gates("verify", tmp_path)
+    assert (ended.returncode, "nothing is recorded here" in ended.stdout) == (3, True)

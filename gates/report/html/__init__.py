@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from gates.errors import UsageError
 from gates.report.html.model import Line, Page
@@ -23,6 +24,11 @@ def html_index(lines: Sequence[Line], name: str) -> str:
         # Lazy: the same.
         from gates.report.html.index import render_index  # noqa: PLC0415
     return render_index(lines, name)
+
+
+def can_draw() -> bool:
+    """Whether the extra `report` is installed."""
+    return all(find_spec(name) for name in ("jinja2", "matplotlib"))
 
 
 @contextmanager
