@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import beta
 
 from gates.errors import UsageError
 from gates.judge.values import RANGES, SeedValue, ValuesRule, judge_values
@@ -21,6 +22,10 @@ def rows(axis: str, **arms) -> list[SeedValue]:
             shown = hits / n if counted else value
             found.append(SeedValue(arm=arm, seed=seed, axis=axis, value=shown, n=n, hits=hits))
     return found
+
+
+def odds(share):
+    return share / (1 - share)
 
 
 def outcome(table, **rule):
@@ -199,3 +204,88 @@ def test_a_table_is_judged_or_refused_and_passes_only_whole(found, name, thresho
         if candidate.outcome is PASS:
             assert {row.axis for row in table if row.arm == arm} == candidate.axes.keys()
     assert verdict.exit_code == verdict.outcome.exit_code
+
+
+def judged(table, **rule):
+    (found,) = judge_values(table, ValuesRule(**({"rule": "pairwise-range@1"} | rule))).candidates["a"].axes.values()
+    return found
+
+
+FEW = ("a floor of 3 seeds is a rough one: use 4 or more",)
+RATES = {"threshold": 10.0, "rule": "max-ratio@1|level:0.95", "to_decide": "more texts"}
+
+
+@pytest.mark.parametrize(
+    ("table", "rule", "expected"),
+    [
+        (
+            rows("voice", base=BASE, a=(0.80, 0.82, 0.84)),
+            {},
+            {"value": 0.1, "threshold": 0.04, "floor": 0.04, "times_floor": 2.5, "rule": "pairwise-range@1",
+             "reason": "moved +0.100 toward the held-out author; more than 0.040 is required; 2.5× the floor",
+             "warnings": FEW},
+        ),
+        (
+            rows("voice", base=BASE, a=(0.80, 0.82, 0.84)),
+            {"floor": 0.05, "ceiling": 0.72, "threshold": 1.5},
+            {"value": 0.1, "threshold": 0.075, "floor": 0.05, "times_floor": 2.0,
+             "rule": "recorded@1|floor:0.05|under:pairwise-range@1",
+             "reason": "moved +0.100 toward the held-out author; more than 0.075 is required; 2.0× the floor; "
+             "50.0 % of the span to the author's own text"},
+        ),
+        (
+            rows("voice", base=(0.9, 0.9, 0.9), a=(0.8, 0.8, 0.8)),
+            {},
+            {"value": 0.1, "threshold": 0.0, "floor": 0.0, "rule": "pairwise-range@1", "warnings": FEW,
+             "reason": "moved +0.100 toward the held-out author; more than 0.000 is required; "
+             "the floor is 0: nothing can exceed it"},
+        ),
+        (
+            rows("on_beat", base=(0.8, 0.8, 0.9), a=(0.6, 0.7, 0.8)),
+            {},
+            {"value": 2 / 15, "threshold": 0.2, "floor": 0.2, "times_floor": 2 / 3, "rule": "pairwise-range@1",
+             "reason": "0.833 to 0.700: harm +0.133, floor 0.200", "warnings": FEW},
+        ),
+        (
+            rows("ran_on", base=((1, 20), (0, 20)), a=((1, 20), (0, 20))),
+            {"rule": "max-rate@1", "threshold": 0.1},
+            {"value": 0.025, "threshold": 0.1, "low": 1 - 0.95 ** (1 / 40), "high": beta.ppf(0.95, 2, 39),
+             "rule": "max-rate@1|level:0.95", "to_decide": "more texts",
+             "reason": "1 of 40: 0.025 (95 % limits 0.001 and 0.113), at most 0.100 is allowed"},
+        ),
+        (
+            rows("ran_on", base=((1, 20), (1, 20)), a=((4, 20), (2, 20))),
+            {"rule": "max-ratio@1", "threshold": 10},
+            # Of 8 hits 6 are its own: the limits of that share as odds.
+            RATES | {"value": 3.0, "low": odds(beta.ppf(0.05, 6, 3)), "high": odds(beta.ppf(0.95, 7, 2)),
+                     "reason": "6 of 40 against 2 of 40: 3.0× (95 % limits 0.7 and 20.6), at most 10.0× is allowed"},
+        ),
+        (
+            rows("ran_on", base=((0, 20), (0, 20)), a=((4, 20), (2, 20))),
+            {"rule": "max-ratio@1", "threshold": 10},
+            RATES | {"low": odds(0.05 ** (1 / 6)), "reason": "6 of 40 against 0 of 40: no ratio (95 % limits 1.5 and "
+                     "no upper limit), at most 10.0× is allowed"},
+        ),
+        (
+            rows("ran_on", base=((0, 20), (0, 20)), a=((0, 20), (0, 20))),
+            {"rule": "max-ratio@1", "threshold": 10},
+            RATES | {"reason": "0 of 40 against 0 of 40: without any hit the ratio is undefined"},
+        ),
+        (
+            rows("voice", base=BASE, a=(0.8, 0.82)),
+            {"rule": "pairwise-calibrated@1"},
+            {"reason": "seeds [1, 2] against [1, 2, 3] of the base: some are missing"},
+        ),
+    ],
+)  # fmt: skip
+def test_every_figure_of_an_axis(table, rule, expected):
+    found = judged(table, **rule).as_json()
+    figures = {"value", "threshold", "low", "high", "floor", "times_floor"}
+    assert {name: found.get(name) for name in figures} == {
+        name: None if expected.get(name) is None else pytest.approx(expected[name]) for name in figures
+    }
+    words = {"rule": "", "reason": "", "to_decide": ""} | {k: v for k, v in expected.items() if k not in figures}
+    assert {name: found[name] for name in ("rule", "reason", "to_decide")} == {
+        name: words[name] for name in ("rule", "reason", "to_decide")
+    }
+    assert tuple(found["warnings"]) == expected.get("warnings", ())
