@@ -8,14 +8,17 @@ GatesError
 │   └── UnfitSeatError  the seat answers, but not with what was asked for (canary, wrong model): INVALID
 ├── RecordError         a record is missing, locked or of an unknown schema
 │   └── RefusedError    generation refused: no seal, or something binding has changed
+├── DiskError           the disk refuses to write: full, read-only, without the right, or failing
 └── TamperedError       a hash or chain does not hold
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 
 
 class ExitCode(IntEnum):
@@ -104,6 +107,30 @@ class RecordError(GatesError):
 
 class RefusedError(RecordError):
     """Generation is refused: there is no seal, or something binding has changed since."""
+
+
+class DiskError(GatesError):
+    """The disk refuses to write. What was recorded before stays, and nothing half written is kept."""
+
+    @classmethod
+    def of(cls, error: OSError, path: Path | str | None = None) -> DiskError:
+        """The system's error, said of `path` or of the file that it names, with the way out of it."""
+        remedy = _REMEDIES.get(error.errno or 0, "make room, or give the rights")
+        return cls(
+            f"{path or error.filename or 'the system'}: {error.strerror or error}",
+            next_step=f"{remedy}; then repeat the command: what was recorded stays, and it continues",
+        )
+
+
+_REMEDIES = {
+    errno.ENOSPC: "make room on this disk",
+    errno.EDQUOT: "make room, or have the quota raised",
+    errno.EFBIG: "raise the limit on the size of files (`ulimit -f`)",
+    errno.EROFS: "make this file system writable",
+    errno.EACCES: "give yourself the right to write there",
+    errno.EPERM: "give yourself the right to write there",
+    errno.EIO: "see what ails the device: it failed to read or write",
+}
 
 
 class TamperedError(GatesError):

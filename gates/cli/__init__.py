@@ -13,7 +13,7 @@ from gates import __version__
 from gates.cli.examples import EXITS
 from gates.cli.lazy import LazyGroup
 from gates.cli.output import open_streams, print_json, say, set_manners
-from gates.errors import ExitCode, GatesError, UsageError
+from gates.errors import DiskError, ExitCode, GatesError
 
 INTERRUPTED = 130
 INTERNAL = 70
@@ -91,10 +91,7 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(ExitCode.USAGE)
     except OSError as error:
-        failed = UsageError(
-            f"{error.filename or 'the system'}: {error.strerror or error}",
-            next_step="make room, or give the rights, and repeat the command: nothing half written is kept",
-        )
+        failed = DiskError.of(error)
         _complain(str(failed), failed.exit_code)
     except Exception as error:  # noqa: BLE001 - the last boundary: whatever it is, it is no verdict
         # A mistake of ours must never read as a verdict: Python's own exit code for it would be FAIL's.

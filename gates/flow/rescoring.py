@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,6 +80,7 @@ class _Case:
 def rescore(folder: Path, world: World, asked: Asked) -> Rescored:
     """Judge the finished run in `folder` again, and enter the new verdict beside the old one.
 
+    The same asked again before anything else is entered, as after an interruption, is the same re-score.
     Raises UsageError for a rule or gate that cannot judge it, RecordError where no finished run is.
     """
     run = read_run(folder)
@@ -96,11 +98,27 @@ def rescore(folder: Path, world: World, asked: Asked) -> Rescored:
             "at": stamp.at,
             "by": stamp.by,
         }
+        if again := _entered_last(run, gate, history, about):
+            world.say("re-scored already, and nothing has been entered since")
+            return again
         made, verdict, measurements, report = _scored(_Case(run, gate, history, gauge, about))
         number = next_number(ledger, run.store)
         body = write_rescore(run.store, number, made, verdict, measurements, report)
         ledger.append("rescore", run.store.gate, body, stamp)
     return Rescored(made, verdict, run.verdict, rescore_folder(run.store, number))
+
+
+def _entered_last(run: FinishedRun, gate: Gate, history: History, about: Mapping[str, JsonValue]) -> Rescored | None:
+    """The re-score that the ledger ends with, where it is this very one."""
+    last = history.records[-1]
+    mine = last.entry.kind == "rescore" and last.entry.gate == run.store.gate
+    if not mine or said(last, "run", int) != run.store.number:
+        return None
+    folder = rescore_folder(run.store, said(last, "rescore", int))
+    found = read_rescore(folder, last)
+    told = found.rescore.as_json()
+    same = found.rescore.gate == gate and all(told[name] == value for name, value in about.items() if name != "at")
+    return Rescored(found.rescore, found.verdict, run.verdict, folder) if same else None
 
 
 def derive_again(run: FinishedRun, cache: Path, entered: Stored) -> tuple[RescoreFiles, RescoreFiles]:

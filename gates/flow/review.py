@@ -93,8 +93,15 @@ class Reading:
         return {name: item for name, item in self.needed(arm).items() if name not in marked}
 
     def mark(self, name: str, said: Said, world: World) -> Mark:
-        """Record what a reader says of the item whose name begins so; it is on the disk when this returns."""
-        return self.review.mark(self.list_sha256, named(self.items, name), said, world.stamp())
+        """Record what a reader says of the item whose name begins so; it is on the disk when this returns.
+
+        Saying again what counts already adds no mark.
+        """
+        item = named(self.items, name)
+        counts = self.marks(world.by).get(item)
+        if counts is not None and Said(mark=counts.mark, label=counts.label, note=counts.note) == said:
+            return counts
+        return self.review.mark(self.list_sha256, item, said, world.stamp())
 
     def enter(self, world: World) -> None:
         """End a sitting: enter the marks so far in the ledger."""

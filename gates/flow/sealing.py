@@ -36,9 +36,9 @@ def seal(
 
     The seal names the run whose base seeds were split, `earlier` or the newest that will do.
 
-    A gate whose seal in force binds all of this already keeps that seal. One that differs from it is amended: that
-    takes a `reason`, and `agree` is called with every difference before anything is written. A seal made after a run
-    of the gate has begun says so for ever.
+    A gate whose seal in force binds all of this already keeps that seal; so does one amended for this very reason. One
+    that differs from it is amended: that takes a `reason`, and `agree` is called with every difference before anything
+    is written. A seal made after a run of the gate has begun says so for ever.
     Raises RefusedError for a difference without a reason, UsageError for a reason without a difference.
     """
     inputs = load_inputs(path, world.cache)
@@ -49,7 +49,7 @@ def seal(
     before = latest_seal(inputs.prereg, inputs.gate.name)
     changed = [] if before is None else changes(before.seal, binding, inputs.gate)
     _check_reason(path, before, changed, reason)
-    if before is not None and reason is None:
+    if before is not None and not changed:
         world.say(f"sealed already, on {before.seal.sealed_at}, and nothing has changed")
         return before
     if changed:
@@ -104,7 +104,7 @@ def _check_reason(path: Path, before: SealOnDisk | None, changed: Sequence[str],
             )
     elif before is None:
         raise UsageError(f"{path}: the gate has no seal to amend", next_step=f"seal it: `gates seal {path}`")
-    elif not changed:
+    elif not changed and (before.seal.amendment is None or before.seal.amendment.reason != reason):
         raise UsageError(f"{path}: nothing differs from the seal in force ({before.path.name}): nothing to amend")
 
 

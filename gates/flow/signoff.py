@@ -24,6 +24,7 @@ from gates.record.signoff import (
     Serving,
     SignOff,
     release_of,
+    signoff_path,
     signoffs,
     write_signoff,
 )
@@ -74,6 +75,7 @@ class Signed:
 def sign_off(reading: Reading, decided: Decided, world: World, alias: str | None = None) -> Signed:
     """Record and sign a decision.
 
+    The same signed again before anything else is entered, as after an interruption, is the same sign-off.
     Raises RefusedError while something required is unread, and for `ship` where something stands against it;
     UsageError for an unknown arm, an empty reason, a key that cannot sign, or a waiver of nothing.
     """
@@ -86,7 +88,12 @@ def sign_off(reading: Reading, decided: Decided, world: World, alias: str | None
     made = draft(reading, decided, signer, _known(reading, Ledger(run.workspace / "prereg").entries(), decided.arm))
     reading.enter(world)
     ledger = Ledger(run.workspace / "prereg")
-    path = write_signoff(run.store, ledger, made, stamp)
+    last = signoffs(run.store, ledger.entries()[-1:])
+    if last and last[0].signoff.model_copy(update={"at": made.at}) == made:
+        world.say("signed already, and nothing has been entered since")
+        made, path = last[0].signoff, signoff_path(run.store, last[0].signoff)
+    else:
+        path = write_signoff(run.store, ledger, made, stamp)
     release, standing = _standing(reading, decided.arm, ledger.entries())
     return Signed(
         signoff=made,

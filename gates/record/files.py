@@ -8,37 +8,44 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gates.errors import RecordError, TamperedError
+from gates.errors import DiskError, RecordError, TamperedError
 from gates.records import sha256
+
+_PART = ".part"
+
+
+@contextmanager
+def on_disk(path: Path) -> Iterator[None]:
+    """Say what the system refuses inside as a DiskError: of `path` where it names no file, or a hidden one of ours."""
+    try:
+        yield
+    except OSError as error:
+        named = None if error.filename is None else os.fsdecode(error.filename)
+        raise DiskError.of(error, path if named is None or named.endswith(_PART) else named) from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, where they are not there."""
+    with on_disk(folder):
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 def sync_folder(folder: Path) -> None:
     """Make new and renamed names in `folder` durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with _named(folder):
+    with on_disk(folder):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
             os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Name the file in the system's errors that name none, such as that of a full disk."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is None:
-            error.filename = str(path)
-        raise
+        finally:
+            os.close(handle)
 
 
 @contextmanager
 def _beside(path: Path, data: bytes) -> Iterator[Path]:
     """A file beside `path` that holds `data`, on the disk; gone when the context ends, whatever happens."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beside = path.with_name(f".{path.name}.{os.getpid()}{_PART}")
     try:
-        with _named(path), beside.open("wb") as handle:
+        with beside.open("wb") as handle:
             handle.write(data)
             handle.flush()
             os.fsync(handle.fileno())
@@ -51,10 +58,10 @@ def write_once(path: Path, data: bytes) -> None:
     """Write a file that never changes again: whole or not at all, and never over another content.
 
     Writing the same bytes again is no error, so that interrupted work can be repeated. Raises RecordError when the
-    file is there with other bytes.
+    file is there with other bytes, DiskError when the disk refuses.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _beside(path, data) as beside:
+    make_folder(path.parent)
+    with on_disk(path), _beside(path, data) as beside:
         try:
             os.link(beside, path)
         except FileExistsError:
@@ -81,7 +88,7 @@ def read_recorded(path: Path, recorded: str) -> bytes:
 
 def replace(path: Path, data: bytes) -> None:
     """Replace a file that is no record in one step: the ledger's head, a page that can be made again."""
-    with _beside(path, data) as beside:
+    with on_disk(path), _beside(path, data) as beside:
         beside.replace(path)
     sync_folder(path.parent)
 
@@ -90,7 +97,7 @@ def cut_torn_line(path: Path) -> int:
     """Cut an unfinished last line off a line file, as a killed writer leaves it; returns the bytes cut."""
     if not path.exists():
         return 0
-    with _named(path), path.open("rb+") as handle:
+    with on_disk(path), path.open("rb+") as handle:
         size = handle.seek(0, os.SEEK_END)
         end = size
         while end:
@@ -111,7 +118,7 @@ def cut_torn_line(path: Path) -> int:
 def append_line(path: Path, line: bytes) -> None:
     """Append one line and put it on the disk before returning. The caller holds the lock."""
     new = not path.exists()
-    with _named(path), path.open("ab") as handle:
+    with on_disk(path), path.open("ab") as handle:
         handle.write(line + b"\n")
         handle.flush()
         os.fsync(handle.fileno())
@@ -137,8 +144,9 @@ def held(path: Path) -> bool:
 @contextmanager
 def locked(path: Path, *, wait: bool, busy: str) -> Iterator[None]:
     """Hold the lock file `path`. Without `wait`, raises RecordError saying `busy` when another process holds it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    make_folder(path.parent)
+    with on_disk(path):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -89,7 +89,7 @@ def write_signoff(store: RunStore, ledger: Ledger, signoff: SignOff, stamp: Stam
     """Write a sign-off and enter it in the ledger, signed by the stamp's key; returns its file."""
     data = canonical(signoff.as_json())
     name = sha256(data)
-    path = store.folder / "signoffs" / f"{name[:12]}.json"
+    path = signoff_path(store, signoff)
     write_once(path, data)
     body: dict[str, JsonValue] = {
         "run": store.number,
@@ -99,6 +99,11 @@ def write_signoff(store: RunStore, ledger: Ledger, signoff: SignOff, stamp: Stam
     }
     ledger.append("signoff", store.gate, body, stamp)
     return path
+
+
+def signoff_path(store: RunStore, signoff: SignOff) -> Path:
+    """Where a sign-off lies."""
+    return store.folder / "signoffs" / f"{signoff.digest()[:12]}.json"
 
 
 def signoffs(store: RunStore, entries: Sequence[Stored]) -> list[Entered]:

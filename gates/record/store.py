@@ -19,7 +19,7 @@ from pydantic import Field, JsonValue
 
 from gates.errors import RecordError, TamperedError
 from gates.record.body import said
-from gates.record.files import append_line, cut_torn_line, held, locked, read_recorded, write_once
+from gates.record.files import append_line, cut_torn_line, held, locked, make_folder, read_recorded, write_once
 from gates.record.ledger import Ledger, Stamp, Stored
 from gates.records import Generation, Record, Sha256, canonical, sha256
 from gates.spec.judging import Judgement
@@ -66,7 +66,7 @@ class RunStore:
 
     def resume(self, seal: str) -> set[tuple[str, int, int]]:
         """Keys recorded so far, after cutting an unfinished last line. Raises TamperedError on a foreign line."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         cut_torn_line(self.sessions_path)
         cut_torn_line(self.generations_path)
         cut_torn_line(self.judgements_path)

@@ -103,21 +103,19 @@ def test_the_error_of_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: py
     path.write_bytes(b"whole\ntorn")
     # The system's own error for write and fsync knows a descriptor, no name.
     monkeypatch.setattr(os, "fsync", fail(OSError(errno.ENOSPC, "No space left on device")))
-    with pytest.raises(OSError, match="No space left") as caught:
+    with pytest.raises(DiskError, match=rf"^{re.escape(str(path))}: No space left on device\n  next: make room"):
         work(path)
-    assert caught.value.filename == str(path)
 
 
 def test_the_error_of_a_folder_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", fail(OSError(errno.EIO, "Input/output error")))
-    with pytest.raises(OSError, match="Input/output error") as caught:
+    with pytest.raises(DiskError, match=rf"^{re.escape(str(tmp_path))}: Input/output error\n  next: see what ails"):
         sync_folder(tmp_path)
-    assert caught.value.filename == str(tmp_path)
 
 
 def test_a_device_that_is_full_is_named(tmp_path: Path) -> None:
     (tmp_path / "generations.jsonl").symlink_to("/dev/full")
-    with pytest.raises(OSError, match=r"No space left on device: '.*generations\.jsonl'"):
+    with pytest.raises(OSError, x):
         append_line(tmp_path / "generations.jsonl", b"line")
 
 
