@@ -252,8 +252,17 @@ def test_a_full_disk_is_said_and_leaves_nothing_half_written(fresh: Small, monke
     assert gates("seal", fresh.gate, "--yes").returncode == 0
 
 
-@pytest.mark.parametrize("kind", [errno.EROFS, errno.EACCES])
-def test_a_folder_that_cannot_be_written_is_named(fresh: Small, monkeypatch: pytest.MonkeyPatch, kind: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        (errno.EROFS, "make this file system writable"),
+        (errno.EACCES, "give yourself the right to write there"),
+        (errno.ENOLCK, "make room, or give the rights"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_named(
+    fresh: Small, monkeypatch: pytest.MonkeyPatch, kind: int, remedy: str
+) -> None:
     # Permissions do not stop every user that tests may run as; the system's error is the same for all.
     folder = fresh.home / "prereg" / "seals"
     monkeypatch.setattr(Path, "mkdir", fail(OSError(kind, os.strerror(kind), str(folder))))
@@ -261,7 +270,7 @@ def test_a_folder_that_cannot_be_written_is_named(fresh: Small, monkeypatch: pyt
         gates("seal", fresh.gate, "--yes"),
         2,
         f"gates: {folder}: {os.strerror(kind)}",
-        "next: make room, or give the rights",
+        f"next: {remedy}; then repeat the command",
     )
     assert fresh.files == []
 
