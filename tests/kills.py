@@ -26,19 +26,30 @@ STEPS = ("fsync", "link", "replace", "rename", "unlink", "remove", "truncate", "
 
 
 class Disk:
-    """Counts the steps on the disk below a folder, and dies at one of them; `told` lists those that were made."""
+    """Counts the steps on the disk below a folder, and dies at one of them; `told` lists those that were made.
 
-    def __init__(self, below: Path, deadly: int) -> None:
-        self.below, self.deadly = str(below), deadly
+    With `error` it refuses that step instead with this error of the system, and with `lasting` all later ones, too.
+    """
+
+    def __init__(self, below: Path, deadly: int, error: int | None = None, *, lasting: bool = False) -> None:
+        self.below, self.deadly, self.error, self.lasting = str(below), deadly, error, lasting
         self.told: list[str] = []
 
     def step(self, what: str, path: object) -> bool:
-        """Whether to die now; `path` may be an open file's number."""
+        """Whether to fail now; `path` may be an open file's number."""
         name = Path(f"/proc/self/fd/{path}").readlink() if isinstance(path, int) else os.fspath(path)
         if not str(name).startswith(self.below):
             return False
         self.told.append(f"{what} {Path(str(name)).name}")
-        return len(self.told) == self.deadly
+        # What is refused for want of room can still be taken away.
+        kept = self.lasting and what not in ("unlink", "remove", "truncate", "ftruncate")
+        return len(self.told) == self.deadly or (kept and 0 < self.deadly < len(self.told))
+
+    def fail(self) -> None:
+        """Die, or raise the error."""
+        if self.error is not None:
+            raise OSError(self.error, os.strerror(self.error))
+        os.kill(os.getpid(), signal.SIGKILL)
 
     def watch(self) -> None:
         """Put this disk under everything that the process does from here on."""
@@ -49,7 +60,7 @@ class Disk:
     def _watched(self, what: str, real: Callable) -> Callable:
         def step(path: object, *rest: object, **named: object) -> object:
             if self.step(what, path):
-                die()
+                self.fail()
             return real(path, *rest, **named)
 
         return step
@@ -58,15 +69,24 @@ class Disk:
         disk = self
 
         class File(io.FileIO):
+            full = False
+
             def write(self, data: object) -> int:
+                if self.full:
+                    self.full = disk.lasting
+                    disk.fail()
                 if disk.step("write", self.name):
-                    super().write(memoryview(data)[: len(data) // 2])
-                    die()
+                    written = super().write(memoryview(data)[: len(data) // 2])
+                    if disk.error is None:
+                        disk.fail()
+                    # As the system does it: a short write, and the error at the next.
+                    self.full = True
+                    return written
                 return super().write(data)
 
             def truncate(self, size: int | None = None) -> int:
                 if disk.step("truncate", self.name):
-                    die()
+                    disk.fail()
                 return super().truncate(size)
 
         def opened(path: object, mode: str = "r", *rest: object, **named: object) -> object:
@@ -76,10 +96,6 @@ class Disk:
             return io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
 
         return opened
-
-
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _child(work: Callable[..., object], arguments: tuple, below: Path, deadly: int, told: Connection) -> None:

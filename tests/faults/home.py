@@ -1,0 +1,230 @@
+"""Every command that writes records, each from a workspace in which it has its work to do, and what it must come to."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from unittest import mock
+
+from gates.record.ledger import Ledger
+from tests.faults.child import Order, Told, Trouble, carry_out
+from tests.flow.conftest import Ended, gates
+from tests.kills import STARTED
+from tests.record.test_signing import make_key
+from tests.small import BEATS, prose, small_workspace
+
+GATE = "prereg/small.yaml"
+RUN = "reports/small/001"
+HASH = re.compile(r"[0-9a-f]{64}|(?<=-)[0-9a-f]{12}(?=\.json)|(?<=signoffs/)[0-9a-f]{12}(?=\.json)")
+TIME = re.compile(r"20\d\d-\d\d-\d\dT[0-9:.]+(\+00:00|Z)?")
+SECONDS = re.compile(r'"(latency_s|started|at|cache_salt|median_s|seconds)":("[^"]*"|[0-9.e-]+)')
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command: its words, the state that it starts from, whether it asks the seat, how often it may be given."""
+
+    name: str
+    words: tuple[str, ...]
+    state: str
+    asks: bool = False
+
+
+CASES = (
+    Case("seal", ("seal", GATE, "--yes", "--by", "ann"), "new", asks=True),
+    Case("amend", ("amend", GATE, "--reason", "trained again", "--yes", "--by", "ann"), "changed", asks=True),
+    Case("run", ("run", GATE), "sealed", asks=True),
+    Case("import", ("import", "old.jsonl", "--gate", GATE, "--by", "ann"), "new"),
+    Case("rescore", ("rescore", RUN, "--rule", "pairwise-calibrated@1", "--reason", "asked", "--by", "ann"), "ran"),
+    Case("recheck", ("recheck", RUN, "--prompts", "2", "--by", "ann"), "ran", asks=True),
+    Case("review", ("review", RUN, "--by", "ann", "--mark", "ITEM0", "ok", "--mark", "ITEM1", "bad"), "ran"),
+    Case("read", ("read", RUN, "--blind", "--trials", "3", "--by", "ann"), "ran"),
+    Case(
+        "signoff",
+        ("signoff", RUN, "--arm", "one", "--decision", "hold", "--reason", "made up", "--by", "ann"),
+        "read",
+    ),
+    Case("merge", ("ledger", "merge", "theirs", "--by", "ann"), "branched"),
+    Case("export", ("export", RUN, "--format", "inspect", "--to", "logs"), "ran"),
+    Case("share", ("report", RUN, "--share", "shared"), "read"),
+)
+
+
+class Home:
+    """A folder with cache, key and a workspace in each state; `work` is where a command is tried."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.work = folder, folder / "work"
+        self.key = make_key(folder)
+        self._hours = 0
+        seat = {"base_url": url, "concurrency": 2, "attempts": 12, "timeout_s": 5.0}
+        small_workspace(self._at("new"), folder / "cache", seat=seat)
+        (self._at("new") / "prereg" / "beats.txt").write_text("\n".join(BEATS[:3]), "utf-8")
+        (self._at("new") / "old.jsonl").write_text("".join(json.dumps(row) + "\n" for row in _old()), "utf-8")
+        self._make("sealed", "new", self.words("seal"))
+        self._make("changed", "sealed")
+        (self._at("changed") / "prereg" / "one.gguf").write_bytes(b"trained again")
+        self._make("ran", "sealed", self.words("run"))
+        listed = json.loads(self._gates("review", self._at("ran") / RUN, "--by", "ann", "--json").stdout)
+        self.items = [item["name"] for item in listed["items"]]
+        every = [word for name in self.items for word in ("--mark", name, "ok")]
+        self._make("read", "ran", ("review", RUN, "--by", "ann", *every))
+        self._branch()
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """The words of a command."""
+        case = next(case for case in CASES if case.name == name)
+        return tuple(self.items[int(word[4:])] if word.startswith("ITEM") else word for word in case.words)
+
+    def begin(self, state: str) -> None:
+        """Put a fresh copy of a state where commands work."""
+        if self.work.exists():
+            # What is mounted there stays.
+            for inside in self.work.iterdir():
+                shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
+        shutil.copytree(self._at(state), self.work, dirs_exist_ok=True)
+
+    def order(self, words: tuple[str, ...], trouble: Trouble | None = None, hour: int = 100) -> Order:
+        return Order(words, self.folder, hour, trouble or Trouble(), ())
+
+    def give(self, *orders: Order) -> list[Told | None]:
+        """Carry out orders, all at once; None for one that died."""
+        started = []
+        for order in orders:
+            ours, theirs = STARTED.Pipe(duplex=False)
+            process = STARTED.Process(target=carry_out, args=(order, theirs))
+            process.start()
+            theirs.close()
+            started.append((process, ours))
+        found: list[Told | None] = []
+        for process, ours in started:
+            try:
+                found.append(ours.recv())
+            except EOFError:
+                found.append(None)
+            process.join()
+            ours.close()
+        return found
+
+    def verified(self) -> dict[str, object]:
+        """What `gates verify` finds in the workspace."""
+        found: dict[str, object] = json.loads(self._gates("verify", self.work, "--json").stdout)
+        return found
+
+    def _gates(self, *words: object) -> Ended:
+        with mock.patch.dict(os.environ, {"GATES_CACHE": str(self.folder / "cache")}):
+            return gates(*words)
+
+    def _at(self, state: str) -> Path:
+        return self.folder / "states" / state
+
+    def _make(self, state: str, of: str, words: tuple[str, ...] = ()) -> None:
+        self.begin(of)
+        if words:
+            self._hours += 1
+            (told,) = self.give(self.order(words, hour=self._hours))
+            assert told is not None
+            assert told.code in (0, 1, 3, 4), told
+            assert "internal error" not in told.said, told
+        shutil.copytree(self.work, self._at(state))
+
+    def _branch(self) -> None:
+        """A repository in which two branches have each run the sealed gate."""
+        self.begin("sealed")
+        _git(self.work, "init", "-q", "-b", "ours")
+        _commit(self.work)
+        _git(self.work, "checkout", "-q", "-b", "theirs")
+        for branch in ("theirs", "ours"):
+            _git(self.work, "checkout", "-q", branch)
+            self._hours += 1
+            (told,) = self.give(self.order(self.words("run"), hour=self._hours))
+            assert told is not None
+            _commit(self.work)
+        shutil.copytree(self.work, self._at("branched"), symlinks=True)
+
+
+def _git(work: Path, *words: str) -> None:
+    named = ["-c", "user.name=t", "-c", "user.email=t@t"]
+    subprocess.run(["git", "-C", work, *named, *words], check=True, capture_output=True)
+
+
+def _commit(work: Path) -> None:
+    _git(work, "add", "-A")
+    _git(work, "commit", "-qm", "as it is")
+
+
+def _old() -> list[dict[str, object]]:
+    return [
+        {
+            "arm": arm,
+            "seed": seed,
+            "prompt": number,
+            "text": prose(100 * seed + number, 50, 0.02 * (arm == "base")),
+            "finish_reason": "stop",
+        }
+        for arm in ("base", "one")
+        for seed in (1, 2)
+        for number in range(3)
+    ]
+
+
+Facts = dict[str, object]
+
+
+def plain(text: str) -> str:
+    """A record without what times alone decide: instants, seconds, and hashes over them."""
+    return HASH.sub("#", TIME.sub("@", SECONDS.sub(r'"\1":0', text)))
+
+
+def facts(work: Path) -> Facts:
+    """What a workspace holds by its ledger: each record once, in which order those of a kind came, and what they say.
+
+    Records of a session are left out: a run that was interrupted has looked at its seat more often.
+    """
+    found: Facts = {}
+    prereg = work / "prereg"
+    entries = [stored.entry for stored in Ledger(prereg).entries() if stored.entry.kind != "session"]
+    for number, entry in enumerate(entries):
+        found[f"ledger {number}"] = [entry.kind, entry.gate, entry.body.get("run"), entry.by]
+        folder = work / "reports" / entry.gate / f"{entry.body.get('run') or 0:03d}"
+        match entry.kind:
+            case "seal" | "import":
+                found[f"{number}"] = plain((prereg / str(entry.body["file"])).read_text("utf-8"))
+            case "verdict":
+                found[f"{number}"] = plain((folder / "verdict.json").read_text("utf-8"))
+                found[f"{number} generations"] = _generations(folder / "generations.jsonl")
+            case "rescore":
+                at = folder / "rescores" / f"{entry.body['rescore']:03d}"
+                found[f"{number}"] = plain((at / "verdict.json").read_text("utf-8"))
+            case "rechecked":
+                at = folder / "rechecks" / f"{entry.body['recheck']:03d}"
+                found[f"{number}"] = str(entry.body["outcome"])
+                found[f"{number} generations"] = _generations(at / "generations.jsonl")
+            case "signoff":
+                at = folder / "signoffs" / f"{str(entry.body['signoff_sha256'])[:12]}.json"
+                found[f"{number}"] = plain(at.read_text("utf-8"))
+    for name in ("review.jsonl", "votes.jsonl"):
+        for path in sorted(work.glob(f"reports/*/*/{name}")):
+            found[f"{path.relative_to(work)}"] = [plain(line) for line in path.read_text("utf-8").splitlines()]
+    for folder in ("logs", "shared"):
+        for path in sorted((work / folder).rglob("*")):
+            if path.is_file() and not path.name.startswith("."):
+                found[plain(f"{path.relative_to(work)}")] = path.read_bytes()
+    return found
+
+
+def _generations(path: Path) -> list[str]:
+    """Each text by what was asked: none lost, none twice."""
+    lines = map(json.loads, path.read_text("utf-8").splitlines())
+    return sorted(json.dumps([g["arm"], g["prompt"], g["seed"], g["text"], g["error"]]) for g in lines)
+
+
+Check = Callable[[Told | None], None]
+
+__all__ = ["CASES", "Case", "Check", "Home", "facts", "replace"]
