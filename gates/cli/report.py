@@ -14,8 +14,8 @@ from gates.errors import ExitCode, UsageError
 from gates.flow.finished import read_run
 from gates.flow.paging import page_of
 from gates.flow.review import open_reading
+from gates.flow.sharing import PAGE, shared_page
 from gates.flow.sharing import share as write_share
-from gates.flow.sharing import shared_page
 from gates.record.files import replace
 from gates.report.html import can_draw, html_report
 
@@ -62,7 +62,7 @@ def _shared(run: Path, folder: Path, json_wanted: bool) -> int:
     reading = open_reading(run, cache)
     page = html_report(shared_page(page_of(reading.run, cache))) if can_draw() else None
     made = write_share(reading, folder)
-    target = folder / "reports" / made.run / "report.html"
+    target = folder / "reports" / made.run / PAGE
     if page is not None:
         replace(target, page.encode())
     if json_wanted:

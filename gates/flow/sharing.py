@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,32 +24,42 @@ from gates.text import prose_words
 AS_THEY_ARE = ("measurements.json", "verdict.json", "report.md", "sessions.jsonl")
 
 
+PAGE = "report.html"
+"""The page of a shared run, which is made from the rest and lies beside it."""
+
+
 def share(reading: Reading, folder: Path) -> Share:
     """Write a folder with the run's record and without source text; it can be verified as far as that goes.
 
-    Readers' marks and votes stay behind, for their notes may quote. Raises UsageError unless `folder` is new or empty.
+    Readers' marks and votes stay behind, for their notes may quote. Raises UsageError when the folder holds anything
+    but what is to be shared: sharing that was interrupted goes on.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder}: it is there and not empty", next_step="name a new folder")
     run = reading.run
-    prereg, store = run.workspace / "prereg", run.store
-    home = f"{store.gate}/{store.number:03d}"
-    for name in ("ledger.jsonl", "ledger.head"):
-        write_once(folder / "prereg" / name, (prereg / name).read_bytes())
-    for name in ("seals", "signatures"):
-        if (prereg / name).is_dir():
-            shutil.copytree(prereg / name, folder / "prereg" / name)
-    target = folder / "reports" / home
-    for name in AS_THEY_ARE:
-        write_once(target / name, (store.folder / name).read_bytes())
-    if (store.folder / "signoffs").is_dir():
-        shutil.copytree(store.folder / "signoffs", target / "signoffs")
+    home = f"{run.store.gate}/{run.store.number:03d}"
     texts = [shared_text(one, runs_in(reading, one)) for one in reading.generations.values()]
     data = b"".join(canonical(text.as_json()) + b"\n" for text in texts)
-    write_once(target / TEXTS, data)
-    made = _share_of(home, texts, sha256(data), Ledger(prereg))
-    write_once(folder / MANIFEST, canonical(made.as_json()))
+    made = _share_of(home, texts, sha256(data), Ledger(run.workspace / "prereg"))
+    files = {path.relative_to(run.workspace): path.read_bytes() for path in _as_they_are(run.workspace, run.store)}
+    files |= {Path("reports", home, TEXTS): data, Path(MANIFEST): canonical(made.as_json())}
+    if folder.exists() and (not folder.is_dir() or not _held(folder) <= {*files, Path("reports", home, PAGE)}):
+        raise UsageError(f"{folder}: it is there and not empty", next_step="name a new folder")
+    for path, content in files.items():
+        write_once(folder / path, content)
     return made
+
+
+def _as_they_are(workspace: Path, store: RunStore) -> Iterator[Path]:
+    """The files that are shared byte for byte."""
+    prereg = workspace / "prereg"
+    yield from (prereg / name for name in ("ledger.jsonl", "ledger.head"))
+    yield from (store.folder / name for name in AS_THEY_ARE)
+    for folder in (prereg / "seals", prereg / "signatures", store.folder / "signoffs"):
+        yield from (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+
+
+def _held(folder: Path) -> set[Path]:
+    """The files in a folder, without those that a killed writer has left half done."""
+    return {path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir() and path.suffix != ".part"}
 
 
 def _share_of(run: str, texts: Sequence[SharedText], texts_sha256: str, ledger: Ledger) -> Share:

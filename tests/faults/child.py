@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from multiprocessing.connection import Connection
@@ -61,13 +61,17 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Order:
-    """A command, where it works, when it begins (hours after `BEGIN`), and the paths of its records."""
+    """A command, where it works, when it begins (hours after `BEGIN`), and the paths of its records.
+
+    `log`: the file into which strace is to write every system call on these paths.
+    """
 
     words: tuple[str, ...]
     home: Path
     hour: int
     trouble: Trouble = Trouble()
-    paths: tuple[str, ...] = field(default=())
+    paths: tuple[str, ...] = ()
+    log: str | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,8 @@ def carry_out(order: Order, told: Connection) -> None:
         give_up_rights()
     if trouble.call is not None:
         trace(injected(trouble), order.paths)
+    elif order.log is not None:
+        trace("", order.paths, order.log)
     said = io.StringIO()
     sys.stdout = sys.stderr = said
     sys.argv = ["gates", *order.words]

@@ -7,8 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
@@ -42,7 +41,7 @@ CASES = (
     Case("run", ("run", GATE), "sealed", asks=True),
     Case("import", ("import", "old.jsonl", "--gate", GATE, "--by", "ann"), "new"),
     Case("rescore", ("rescore", RUN, "--rule", "pairwise-calibrated@1", "--reason", "asked", "--by", "ann"), "ran"),
-    Case("recheck", ("recheck", RUN, "--prompts", "2", "--by", "ann"), "ran", asks=True),
+    Case("recheck", ("recheck", RUN, "--by", "ann"), "ran", asks=True),
     Case("review", ("review", RUN, "--by", "ann", "--mark", "ITEM0", "ok", "--mark", "ITEM1", "bad"), "ran"),
     Case("read", ("read", RUN, "--blind", "--trials", "3", "--by", "ann"), "ran"),
     Case(
@@ -50,7 +49,7 @@ CASES = (
         ("signoff", RUN, "--arm", "one", "--decision", "hold", "--reason", "made up", "--by", "ann"),
         "read",
     ),
-    Case("merge", ("ledger", "merge", "theirs", "--by", "ann"), "branched"),
+    Case("merge", ("ledger", "merge", "--by", "ann"), "branched"),
     Case("export", ("export", RUN, "--format", "inspect", "--to", "logs"), "ran"),
     Case("share", ("report", RUN, "--share", "shared"), "read"),
 )
@@ -146,12 +145,14 @@ class Home:
             (told,) = self.give(self.order(self.words("run"), hour=self._hours))
             assert told is not None
             _commit(self.work)
+        _git(self.work, "merge", "theirs", check=False)
+        _git(self.work, "checkout", "-q", "--ours", "reports")
         shutil.copytree(self.work, self._at("branched"), symlinks=True)
 
 
-def _git(work: Path, *words: str) -> None:
+def _git(work: Path, *words: str, check: bool = True) -> None:
     named = ["-c", "user.name=t", "-c", "user.email=t@t"]
-    subprocess.run(["git", "-C", work, *named, *words], check=True, capture_output=True)
+    subprocess.run(["git", "-C", work, *named, *words], check=check, capture_output=True)
 
 
 def _commit(work: Path) -> None:
@@ -223,8 +224,3 @@ def _generations(path: Path) -> list[str]:
     """Each text by what was asked: none lost, none twice."""
     lines = map(json.loads, path.read_text("utf-8").splitlines())
     return sorted(json.dumps([g["arm"], g["prompt"], g["seed"], g["text"], g["error"]]) for g in lines)
-
-
-Check = Callable[[Told | None], None]
-
-__all__ = ["CASES", "Case", "Check", "Home", "facts", "replace"]

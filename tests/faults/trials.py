@@ -1,0 +1,352 @@
+"""Faults drawn at random, put in the way of a command; the command given again must come to the undisturbed end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from tests.faults.child import RECORD_CALLS, Told, Trouble
+from tests.faults.home import CASES, Case, Facts, Home, facts
+from tests.flow.threaded import Seat
+from tests.seat.faulty import Handler, Request, Wire, error
+
+REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
+PAGE_BYTES = 4096
+
+
+class FickleSeat(Seat):
+    """A seat of whose answers a share are errors, or that is down for its next requests, while it restarts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.share, self.down, self.up = 0.0, 0, 0
+        self.chance = np.random.default_rng(0)
+        answers, cards = self.faulty.always, self.faulty.routes["/v1/models"]
+        assert answers is not None
+        self.faulty.always, self.faulty.routes["/v1/models"] = self._fickle(answers), self._fickle(cards)
+
+    def _fickle(self, good: Handler) -> Handler:
+        async def handle(request: Request, wire: Wire) -> None:
+            self.up -= 1
+            if self.up < 0 < self.down:
+                self.down -= 1
+                wire.reset()
+            elif self.chance.random() < self.share:
+                await wire.send(error("busy", "X", 503), 503)
+            else:
+                await good(request, wire)
+
+        return handle
+
+    def mend(self) -> None:
+        super().mend()
+        self.share, self.down, self.up = 0.0, 0, 0
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A command that nothing disturbs: how it ends, the steps it makes, what it leaves, the records it touches."""
+
+    told: Told
+    facts: Facts
+    paths: tuple[str, ...]
+    calls: Counter[str]
+    largest: int
+    pages: int
+
+
+@dataclass
+class Outcome:
+    """One trial: the fault in words, how the command ended, and whatever then did not hold."""
+
+    fault: str
+    ended: str = ""
+    wrong: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"{self.fault}: {self.ended}" + "".join(f"\n    WRONG: {sentence}" for sentence in self.wrong)
+
+
+class Trials:
+    """Trials in a home against a seat; `traces`: whether strace may follow a process, `mounts`: whether to mount."""
+
+    def __init__(self, home: Home, seat: FickleSeat, *, traces: bool, mounts: bool) -> None:
+        self.home, self.seat, self.traces, self.mounts = home, seat, traces, mounts
+        self._wholes: dict[str, Whole] = {}
+        self.kinds: dict[str, Callable[[Case, np.random.Generator], Outcome]] = {
+            "killed": self._killed,
+            "call killed": self._call_killed,
+            "refused once": self._refused,
+            "call refused": self._call_refused,
+            "full disk": self._full,
+            "file limit": self._limited,
+            "read-only folder": self._read_only,
+            "clock back": self._clock_back,
+            "two at once": self._two,
+            "half errors": self._half_errors,
+            "seat restarted": self._restarted,
+        }
+
+    def draw(self, chance: np.random.Generator) -> Outcome:
+        """A random fault of a random kind in the way of a random command that it can meet."""
+        kind = str(chance.choice(list(self.kinds)))
+        return self.meet(kind, chance)
+
+    def meet(self, kind: str, chance: np.random.Generator) -> Outcome:
+        """A fault of this kind in the way of a random command."""
+        met = [case for case in CASES if case.asks or kind not in ("half errors", "seat restarted")]
+        case = met[int(chance.integers(len(met)))]
+        try:
+            return self.kinds[kind](case, chance)
+        finally:
+            self.seat.mend()
+
+    def whole(self, case: Case) -> Whole:
+        """The command undisturbed, once."""
+        if case.name not in self._wholes:
+            self._wholes[case.name] = self._undisturbed(case)
+        return self._wholes[case.name]
+
+    def _undisturbed(self, case: Case) -> Whole:
+        self.home.begin(case.state)
+        before = _pages(self.home.work)
+        told, wrong = self._given(case)
+        assert told is not None
+        assert not wrong, wrong
+        left = facts(self.home.work)
+        assert left, case
+        found = self.home.verified()
+        assert (found["breaks"], self._open(case, found)) == ([], []), (case, found)
+        paths = tuple(_record_paths(self.home.work))
+        largest = max(path.stat().st_size for path in self.home.work.rglob("*") if path.is_file())
+        calls = self._counted(case, paths) if self.traces else Counter()
+        return Whole(told, left, paths, calls, largest, _pages(self.home.work) - before)
+
+    def _counted(self, case: Case, paths: tuple[str, ...]) -> Counter[str]:
+        """How often each system call is made on the records, by the busiest thread."""
+        self.home.begin(case.state)
+        log = self.home.folder / "calls"
+        order = replace(self.home.order(self.home.words(case.name)), paths=paths, log=str(log))
+        self.home.give(order)
+        seen = Counter(re.findall(r"^(\d+) +(\w+)\(", log.read_text("utf-8", "replace"), re.MULTILINE))
+        calls: Counter[str] = Counter()
+        for (_, call), count in seen.items():
+            calls[call] = max(calls[call], count)
+        return Counter({call: count for call, count in calls.items() if call in RECORD_CALLS})
+
+    def _given(self, case: Case, trouble: Trouble | None = None, hour: int = 100) -> tuple[Told | None, list[str]]:
+        order = self.home.order(self.home.words(case.name), trouble, hour)
+        paths = self._wholes[case.name].paths if trouble is not None and trouble.call else ()
+        (told,) = self.home.give(replace(order, paths=paths))
+        return told, _manners(told)
+
+    def _tried(self, case: Case, fault: str, trouble: Trouble) -> Outcome:
+        told, wrong = self._given(case, trouble)
+        return self._then(case, Outcome(f"{case.name}, {fault}", _ended(told), wrong), [told])
+
+    def _then(self, case: Case, outcome: Outcome, first: list[Told | None]) -> Outcome:
+        """The fault is gone; the command is given again, and everything must be as if there had been no fault."""
+        whole = self.whole(case)
+        for told in first:
+            if told is not None and told.code != whole.told.code and "next:" not in told.said:
+                outcome.wrong.append(f"ended with {told.code} and no next step: {told.said}")
+        again, wrong = self._given(case, hour=101)
+        outcome.wrong += wrong
+        if again is None or again.code != whole.told.code:
+            outcome.wrong.append(f"given again it ended with {again}, undisturbed with {whole.told.code}")
+        outcome.wrong += _different(whole.facts, facts(self.home.work))
+        found = self.home.verified()
+        if found["breaks"] or self._open(case, found):
+            outcome.wrong.append(f"gates verify: {found['breaks']} {found['not_derived']}")
+        return outcome
+
+    def _open(self, case: Case, found: dict[str, object]) -> list[object]:
+        listed = found["not_derived"]
+        assert isinstance(listed, list)
+        return listed
+
+    def _killed(self, case: Case, chance: np.random.Generator) -> Outcome:
+        steps = self.whole(case).told.steps
+        at = 1 + int(chance.integers(len(steps)))
+        self.home.begin(case.state)
+        return self._tried(case, f"killed at step {at} of {len(steps)} ({steps[at - 1]})", Trouble(step=at))
+
+    def _refused(self, case: Case, chance: np.random.Generator) -> Outcome:
+        steps = self.whole(case).told.steps
+        at, why = 1 + int(chance.integers(len(steps))), int(chance.choice(REFUSALS))
+        self.home.begin(case.state)
+        fault = f"{os.strerror(why)} at step {at} of {len(steps)} ({steps[at - 1]})"
+        return self._tried(case, fault, Trouble(step=at, error=why))
+
+    def _call(self, case: Case, chance: np.random.Generator) -> tuple[str, int]:
+        calls = self.whole(case).calls
+        every = [(call, number) for call, count in sorted(calls.items()) for number in range(1, count + 1)]
+        return every[int(chance.integers(len(every)))]
+
+    def _call_killed(self, case: Case, chance: np.random.Generator) -> Outcome:
+        if not self.traces:
+            return self._killed(case, chance)
+        call, number = self._call(case, chance)
+        self.home.begin(case.state)
+        return self._tried(case, f"killed at {call} number {number}", Trouble(call=call, step=number))
+
+    def _call_refused(self, case: Case, chance: np.random.Generator) -> Outcome:
+        if not self.traces:
+            return self._refused(case, chance)
+        call, number = self._call(case, chance)
+        why = int(chance.choice(REFUSALS))
+        self.home.begin(case.state)
+        fault = f"{os.strerror(why)} at {call} number {number}"
+        return self._tried(case, fault, Trouble(call=call, step=number, error=why))
+
+    def _full(self, case: Case, chance: np.random.Generator) -> Outcome:
+        """A disk with too little room, or one that is full from some step on where nothing may be mounted."""
+        if not self.mounts:
+            steps = self.whole(case).told.steps
+            at = 1 + int(chance.integers(len(steps)))
+            self.home.begin(case.state)
+            fault = f"no space from step {at} of {len(steps)} on"
+            return self._tried(case, fault, Trouble(step=at, error=errno.ENOSPC, lasting=True))
+        room = int(chance.integers(self.whole(case).pages + 1))
+        with _small_disk(self.home.work):
+            self.home.begin(case.state)
+            _resize(self.home.work, _pages(self.home.work) + room)
+            told, wrong = self._given(case)
+            _resize(self.home.work, 100_000)
+            outcome = Outcome(f"{case.name}, a disk with {room * PAGE_BYTES} bytes of room", _ended(told), wrong)
+            return self._then(case, outcome, [told])
+
+    def _limited(self, case: Case, chance: np.random.Generator) -> Outcome:
+        limit = int(chance.integers(self.whole(case).largest + 1))
+        self.home.begin(case.state)
+        return self._tried(case, f"files of {limit} bytes at most", Trouble(limit=limit))
+
+    def _read_only(self, case: Case, chance: np.random.Generator) -> Outcome:
+        self.whole(case)
+        self.home.begin(case.state)
+        folders = sorted(path for path in (self.home.work, *self.home.work.rglob("*")) if _plain_folder(path))
+        folder = folders[int(chance.integers(len(folders)))]
+        name = folder.relative_to(self.home.work)
+        with _shut(folder):
+            told, wrong = self._given(case, Trouble(bare=True))
+        return self._then(case, Outcome(f"{case.name}, {name} read-only", _ended(told), wrong), [told])
+
+    def _clock_back(self, case: Case, chance: np.random.Generator) -> Outcome:
+        self.whole(case)
+        at = 1 + int(chance.integers(4))
+        self.home.begin(case.state)
+        return self._tried(case, f"the clock goes back a day at reading {at}", Trouble(back_at=at))
+
+    def _two(self, case: Case, chance: np.random.Generator) -> Outcome:
+        self.whole(case)
+        self.home.begin(case.state)
+        words = self.home.words(case.name)
+        both = self.home.give(self.home.order(words), self.home.order(words))
+        wrong = [sentence for told in both for sentence in _manners(told)]
+        return self._then(case, Outcome(f"{case.name}, twice at once", "; ".join(map(_ended, both)), wrong), both)
+
+    def _half_errors(self, case: Case, chance: np.random.Generator) -> Outcome:
+        self.whole(case)
+        self.home.begin(case.state)
+        self.seat.chance, self.seat.share = chance, 0.5
+        told, wrong = self._given(case)
+        self.seat.mend()
+        return self._then(case, Outcome(f"{case.name}, half of the answers are errors", _ended(told), wrong), [told])
+
+    def _restarted(self, case: Case, chance: np.random.Generator) -> Outcome:
+        self.whole(case)
+        self.home.begin(case.state)
+        self.seat.up, self.seat.down = up, gone = int(chance.integers(60)), int(chance.choice([3, 30, 10_000]))
+        told, wrong = self._given(case)
+        self.seat.mend()
+        fault = f"after {up} requests the seat is down for {gone}"
+        return self._then(case, Outcome(f"{case.name}, {fault}", _ended(told), wrong), [told])
+
+
+def can_mount(folder: Path) -> bool:
+    """Whether a small disk may be mounted."""
+    try:
+        with _small_disk(folder):
+            return True
+    except subprocess.CalledProcessError:
+        return False
+
+
+def _manners(told: Told | None) -> list[str]:
+    """A command that ends by itself ends with a verdict's code or says what stopped it; never with a traceback."""
+    if told is None:
+        return []
+    bad = told.code not in range(6) or "Traceback" in told.said or "internal error" in told.said
+    return [f"ended with {told.code}: {told.said}"] if bad else []
+
+
+def _ended(told: Told | None) -> str:
+    if told is None:
+        return "killed"
+    lines = [line for line in told.said.splitlines() if line.startswith("gates: ")]
+    said = re.sub(r"/\S*/work/?", "", lines[-1]) if lines else ""
+    return f"ended with {told.code}" + (f", {said}" if said else "")
+
+
+def _different(whole: Facts, found: Facts) -> list[str]:
+    return [
+        f"{key}: undisturbed {str(whole.get(key))[:2000]}, now {str(found.get(key))[:2000]}"
+        for key in sorted({*whole, *found})
+        if whole.get(key) != found.get(key)
+    ]
+
+
+def _record_paths(work: Path) -> Iterator[str]:
+    """Files and folders of records, each file also as it is while it is being written."""
+    for path in (work, *sorted(work.rglob("*"))):
+        if ".git" not in path.parts:
+            yield str(path)
+            if path.is_file():
+                yield str(path.with_name(f".{path.name}.PID.part"))
+
+
+def _plain_folder(path: Path) -> bool:
+    return path.is_dir() and ".git" not in path.parts
+
+
+def _pages(folder: Path) -> int:
+    """How many pages of memory a copy of a folder takes on a disk of its own, roughly."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return sum(-(-path.stat().st_size // PAGE_BYTES) for path in files) + 1
+
+
+@contextmanager
+def _small_disk(at: Path) -> Iterator[None]:
+    at.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", at], check=True, capture_output=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", at], check=True)
+
+
+def _resize(at: Path, pages: int) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={pages * PAGE_BYTES}", at], check=True)
+
+
+@contextmanager
+def _shut(folder: Path) -> Iterator[None]:
+    """Nobody may write in a folder and below it."""
+    every = [path for path in (folder, *folder.rglob("*")) if not path.is_symlink()]
+    modes = {path: path.stat().st_mode for path in every}
+    for path in every:
+        path.chmod(modes[path] & ~0o222)
+    try:
+        yield
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
