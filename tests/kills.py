@@ -93,6 +93,8 @@ class Disk:
             if "b" not in mode or mode == "rb" or not str(path).startswith(self.below):
                 return real(path, mode, *rest, **named)
             raw = File(path, mode.replace("b", ""))
+            if named.get("buffering") == 0:
+                return raw
             return io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
 
         return opened

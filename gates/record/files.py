@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gates.errors import DiskError, RecordError, TamperedError
@@ -116,12 +116,22 @@ def cut_torn_line(path: Path) -> int:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Append one line and put it on the disk before returning. The caller holds the lock."""
+    """Append one line and put it on the disk before returning. The caller holds the lock.
+
+    When the disk refuses, what was written of the line is taken back: an error means that it is not there.
+    """
     new = not path.exists()
-    with on_disk(path), path.open("ab") as handle:
-        handle.write(line + b"\n")
-        handle.flush()
-        os.fsync(handle.fileno())
+    with on_disk(path), path.open("ab", buffering=0) as handle:
+        before = handle.seek(0, os.SEEK_END)
+        try:
+            left = memoryview(line + b"\n")
+            while left:
+                left = left[handle.write(left) :]
+            os.fsync(handle.fileno())
+        except OSError:
+            with suppress(OSError):
+                handle.truncate(before)
+            raise
     if new:
         sync_folder(path.parent)
 

@@ -53,7 +53,7 @@ class TransientError(FaultError):
     retryable = True
 
     def __init__(self, message: str, *, retry_after: str | None = None, answered: bool = False) -> None:
-        super().__init__(message)
+        super().__init__(message, next_step="see that the seat is up and answers within seat.timeout_s")
         self.retry_after = retry_after
         self.answered = answered
 

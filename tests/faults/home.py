@@ -7,11 +7,12 @@ import os
 import re
 import shutil
 import subprocess
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from gates.record.ledger import Ledger
+from gates.record.ledger import Entry, Ledger
 from tests.faults.child import Order, Told, Trouble, carry_out
 from tests.flow.conftest import Ended, gates
 from tests.kills import STARTED
@@ -27,12 +28,16 @@ SECONDS = re.compile(r'"(latency_s|started|at|cache_salt|median_s|seconds)":("[^
 
 @dataclass(frozen=True)
 class Case:
-    """A command: its words, the state that it starts from, whether it asks the seat, how often it may be given."""
+    """A command: its words, the state that it starts from, whether it asks the seat.
+
+    `ends`: the kind of ledger record with which it is done, where giving it once more asks for something new.
+    """
 
     name: str
     words: tuple[str, ...]
     state: str
     asks: bool = False
+    ends: str = ""
 
 
 CASES = (
@@ -41,7 +46,7 @@ CASES = (
     Case("run", ("run", GATE), "sealed", asks=True),
     Case("import", ("import", "old.jsonl", "--gate", GATE, "--by", "ann"), "new"),
     Case("rescore", ("rescore", RUN, "--rule", "pairwise-calibrated@1", "--reason", "asked", "--by", "ann"), "ran"),
-    Case("recheck", ("recheck", RUN, "--by", "ann"), "ran", asks=True),
+    Case("recheck", ("recheck", RUN, "--by", "ann"), "ran", asks=True, ends="rechecked"),
     Case("review", ("review", RUN, "--by", "ann", "--mark", "ITEM0", "ok", "--mark", "ITEM1", "bad"), "ran"),
     Case("read", ("read", RUN, "--blind", "--trials", "3", "--by", "ann"), "ran"),
     Case(
@@ -184,32 +189,21 @@ def plain(text: str) -> str:
 
 
 def facts(work: Path) -> Facts:
-    """What a workspace holds by its ledger: each record once, in which order those of a kind came, and what they say.
+    """What a workspace holds by its ledger: each record once, how those of a kind follow each other, what they say.
 
-    Records of a session are left out: a run that was interrupted has looked at its seat more often.
+    Left out are sessions, for a run that was interrupted has looked at its seat more often, and of the ends of
+    sittings all but the last, for one that was interrupted has ended before.
     """
     found: Facts = {}
-    prereg = work / "prereg"
-    entries = [stored.entry for stored in Ledger(prereg).entries() if stored.entry.kind != "session"]
-    for number, entry in enumerate(entries):
-        found[f"ledger {number}"] = [entry.kind, entry.gate, entry.body.get("run"), entry.by]
-        folder = work / "reports" / entry.gate / f"{entry.body.get('run') or 0:03d}"
-        match entry.kind:
-            case "seal" | "import":
-                found[f"{number}"] = plain((prereg / str(entry.body["file"])).read_text("utf-8"))
-            case "verdict":
-                found[f"{number}"] = plain((folder / "verdict.json").read_text("utf-8"))
-                found[f"{number} generations"] = _generations(folder / "generations.jsonl")
-            case "rescore":
-                at = folder / "rescores" / f"{entry.body['rescore']:03d}"
-                found[f"{number}"] = plain((at / "verdict.json").read_text("utf-8"))
-            case "rechecked":
-                at = folder / "rechecks" / f"{entry.body['recheck']:03d}"
-                found[f"{number}"] = str(entry.body["outcome"])
-                found[f"{number} generations"] = _generations(at / "generations.jsonl")
-            case "signoff":
-                at = folder / "signoffs" / f"{str(entry.body['signoff_sha256'])[:12]}.json"
-                found[f"{number}"] = plain(at.read_text("utf-8"))
+    entries = [stored.entry for stored in Ledger(work / "prereg").entries() if stored.entry.kind != "session"]
+    kinds: Counter[str] = Counter()
+    for entry in entries:
+        kinds[entry.kind] += entry.kind not in ("review", "votes") or not kinds[entry.kind]
+        name = f"{entry.kind} {kinds[entry.kind]}"
+        found[name] = [entry.gate, entry.body.get("run"), entry.body.get("lines"), entry.by]
+        for path in _files_of(work, entry):
+            told = _generations(path) if path.name == "generations.jsonl" else plain(path.read_text("utf-8"))
+            found[f"{name}, {path.name if path.name in _NAMED else 'file'}"] = told
     for name in ("review.jsonl", "votes.jsonl"):
         for path in sorted(work.glob(f"reports/*/*/{name}")):
             found[f"{path.relative_to(work)}"] = [plain(line) for line in path.read_text("utf-8").splitlines()]
@@ -218,6 +212,27 @@ def facts(work: Path) -> Facts:
             if path.is_file() and not path.name.startswith("."):
                 found[plain(f"{path.relative_to(work)}")] = path.read_bytes()
     return found
+
+
+_NAMED = ("verdict.json", "generations.jsonl", "recheck.json")
+
+
+def _files_of(work: Path, entry: Entry) -> list[Path]:
+    """The files that a ledger record speaks of and that times alone do not change."""
+    body = entry.body
+    folder = work / "reports" / entry.gate / f"{body.get('run') or 0:03d}"
+    match entry.kind:
+        case "seal" | "import":
+            return [work / "prereg" / str(body["file"])]
+        case "verdict":
+            return [folder / "verdict.json", folder / "generations.jsonl"]
+        case "rescore":
+            return [folder / "rescores" / f"{body['rescore']:03d}" / "verdict.json"]
+        case "rechecked":
+            return [folder / "rechecks" / f"{body['recheck']:03d}" / "generations.jsonl"]
+        case "signoff":
+            return [folder / "signoffs" / f"{str(body['signoff_sha256'])[:12]}.json"]
+    return []
 
 
 def _generations(path: Path) -> list[str]:

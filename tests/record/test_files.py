@@ -81,7 +81,7 @@ def test_a_pointer_is_the_old_one_or_the_new_one(tmp_path: Path, monkeypatch: py
     replace(path, b"old")
     with monkeypatch.context() as patch:
         patch.setattr(os if step == "fsync" else Path, step, fail(FULL))
-        with pytest.raises(DiskError, match="ledger.head: No space left"):
+        with pytest.raises(DiskError, match=r"ledger\.head: No space left"):
             replace(path, b"new")
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["ledger.head"]
