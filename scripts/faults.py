@@ -20,7 +20,7 @@ import numpy as np
 
 from tests.faults.child import can_trace
 from tests.faults.home import Home
-from tests.faults.trials import FickleSeat, Trials, can_mount
+from tests.faults.trials import KINDS, FickleSeat, Trials, can_mount
 from tests.flow.threaded import running
 from tests.kills import STARTED
 
@@ -28,7 +28,7 @@ from tests.kills import STARTED
 @click.command()
 @click.option("--count", default=200, show_default=True, help="How many faults.")
 @click.option("--seed", default=7, show_default=True, help="Of the generator that draws them.")
-@click.option("--kind", help="Faults of this kind alone.")
+@click.option("--kind", type=click.Choice(KINDS), help="Faults of this kind alone.")
 @click.option("--out", type=click.File("w"), default="-", help="Where the report goes.")
 def faults(count: int, seed: int, kind: str | None, out: click.utils.LazyFile) -> None:
     """Draw COUNT faults, and report each."""
@@ -46,7 +46,7 @@ def faults(count: int, seed: int, kind: str | None, out: click.utils.LazyFile) -
         )
         begun = time.perf_counter()
         for number in range(1, count + 1):
-            name = kind or str(chance.choice(list(trials.kinds)))
+            name = kind or str(chance.choice(KINDS))
             outcome = trials.meet(name, chance)
             drawn[name] += 1
             wrong += bool(outcome.wrong)

@@ -11,6 +11,7 @@ from gates.flow.review import Reading
 from gates.flow.world import World
 from gates.record.body import said
 from gates.record.chain import with_ancestors
+from gates.record.files import locked
 from gates.record.ledger import Ledger, Stored
 from gates.record.rescore import told
 from gates.record.review import latest
@@ -88,16 +89,17 @@ def sign_off(reading: Reading, decided: Decided, world: World, alias: str | None
     made = draft(reading, decided, signer, _known(reading, Ledger(run.workspace / "prereg").entries(), decided.arm))
     reading.enter(world)
     ledger = Ledger(run.workspace / "prereg")
-    last = signoffs(run.store, ledger.entries()[-1:])
-    if last and last[0].signoff.model_copy(update={"at": made.at}) == made:
-        world.say("signed already, and nothing has been entered since")
-        made, path = last[0].signoff, signoff_path(run.store, last[0].signoff)
-    else:
-        path = write_signoff(run.store, ledger, made, stamp)
+    with locked(run.store.folder / ".signoffs.lock", wait=True, busy="another process signs this run off"):
+        last = signoffs(run.store, ledger.entries()[-1:])
+        if last and last[0].signoff.model_copy(update={"at": made.at}) == made:
+            world.say("signed already, and nothing has been entered since")
+            made = last[0].signoff
+        else:
+            write_signoff(run.store, ledger, made, stamp)
     release, standing = _standing(reading, decided.arm, ledger.entries())
     return Signed(
         signoff=made,
-        path=path,
+        path=signoff_path(run.store, made),
         release=release,
         readme=readme_block(gate, run.verdict, standing, release) if release.complete else "",
         compose=compose_line(gate, decided.arm) if release.complete else "",

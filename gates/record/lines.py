@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -38,6 +39,10 @@ class State(NamedTuple):
     sha256: str
 
 
+def _unknown(_lines: tuple[L, ...]) -> None:
+    """Every line is new."""
+
+
 class Lines(Generic[L]):
     """The lines of `path`, each a record of `kind`; `entered_as` is the kind of the ledger's records of them."""
 
@@ -65,15 +70,23 @@ class Lines(Generic[L]):
             raise TamperedError(f"{self.path}: {len(found)} lines are there, {count} were known")
         return tuple(found)
 
-    def add(self, make: Callable[[str | None], L]) -> L:
-        """Append what `make` gives for the hash of the line before; it is on the disk when this returns."""
-        with locked(self.path.with_name(f".{self.path.name}.lock"), wait=True, busy="another process writes to it"):
-            self.read()
+    def add(self, make: Callable[[str | None], L], known: Callable[[tuple[L, ...]], L | None] = _unknown) -> L:
+        """Append what `make` gives for the hash of the line before; it is on the disk when this returns.
+
+        Unless `known` finds it said already among the lines: then that line is given back, and none is added.
+        """
+        with self._writing():
+            there = known(self.read())
+            if there is not None:
+                return there
             cut_torn_line(self.path)
             lines = self._lines()
             record = make(sha256(lines[-1]) if lines else None)
             append_line(self.path, canonical(record.as_json()))
             return record
+
+    def _writing(self) -> AbstractContextManager[None]:
+        return locked(self.path.with_name(f".{self.path.name}.lock"), wait=True, busy="another process writes to it")
 
     def state(self, count: int | None = None) -> State:
         """How many lines there are, and their hash: of the first `count`, or of all."""
@@ -86,12 +99,15 @@ class Lines(Generic[L]):
 
     def enter(self, ledger: Ledger, gate: str, run: int, stamp: Stamp) -> None:
         """Enter the lines so far in the ledger, unless it holds them already."""
-        state = self.state()
-        known = [said(s, "lines_sha256", str) for s in self.entered(ledger.entries(), gate, run)]
-        if state.lines and state.sha256 not in known:
-            body: dict[str, JsonValue] = {"run": run, "lines": state.lines, "lines_sha256": state.sha256}
-            body |= self.told()
-            ledger.append(self._entered_as, gate, body, stamp)
+        if not self.path.exists():
+            return
+        with self._writing():
+            state = self.state()
+            known = [said(s, "lines_sha256", str) for s in self.entered(ledger.entries(), gate, run)]
+            if state.lines and state.sha256 not in known:
+                body: dict[str, JsonValue] = {"run": run, "lines": state.lines, "lines_sha256": state.sha256}
+                body |= self.told()
+                ledger.append(self._entered_as, gate, body, stamp)
 
     def entered(self, entries: Sequence[Stored], gate: str, run: int) -> list[Stored]:
         """The ledger's records of these lines."""

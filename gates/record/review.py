@@ -50,7 +50,13 @@ class Review(Lines[Mark]):
         super().__init__(folder / "review.jsonl", Mark, "review")
 
     def mark(self, list_sha256: str, item: str, said: Said, stamp: Stamp) -> Mark:
-        """Append a mark; it is on the disk when this returns."""
+        """Append a mark; it is on the disk when this returns. What counts already is not said twice."""
+
+        def known(marks: tuple[Mark, ...]) -> Mark | None:
+            counts = latest(marks, list_sha256, stamp.by).get(item)
+            same = counts is not None and (counts.mark, counts.label, counts.note) == (said.mark, said.label, said.note)
+            return counts if same else None
+
         return self.add(
             lambda previous: Mark(
                 previous=previous,
@@ -61,7 +67,8 @@ class Review(Lines[Mark]):
                 note=said.note,
                 at=stamp.at,
                 by=stamp.by,
-            )
+            ),
+            known,
         )
 
 

@@ -65,7 +65,10 @@ class Votes(Lines[Vote]):
         return {"readers": [tally.as_json() for tally in tallies(self.read())]}
 
     def vote(self, trial: Trial, choice: Choice, run: tuple[str, str], stamp: Stamp) -> Vote:
-        """Append a vote on a trial of the run of this seal and these generations (their hashes)."""
+        """Append a vote on a trial of the run of this seal and these generations (their hashes).
+
+        There is one a reader and trial: a later one is not kept, and the first is given back.
+        """
         return self.add(
             lambda previous: Vote(
                 previous=previous,
@@ -77,7 +80,8 @@ class Votes(Lines[Vote]):
                 note=choice.note,
                 at=stamp.at,
                 by=stamp.by,
-            )
+            ),
+            lambda votes: next((vote for vote in votes if (vote.by, vote.trial) == (stamp.by, trial)), None),
         )
 
 

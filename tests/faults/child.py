@@ -85,8 +85,8 @@ class Told:
 
 def clock(hour: int, back_at: int | None) -> datetime:
     """The next second of a clock that begins at that hour, and goes back a day at a reading."""
-    clock.readings += 1  # type: ignore[attr-defined]
-    readings: int = clock.readings  # type: ignore[attr-defined]
+    clock.readings += 1
+    readings: int = clock.readings
     back = DAY if back_at is not None and readings >= back_at else 0
     return BEGIN + timedelta(hours=hour, seconds=readings - back)
 
@@ -95,12 +95,12 @@ def carry_out(order: Order, told: Connection) -> None:
     """Do what was ordered, and tell how it ended, unless it dies."""
     os.environ |= {"GATES_CACHE": str(order.home / "cache"), "GATES_SIGNING_KEY": str(order.home / "key")}
     os.chdir(order.home / "work")
-    clock.readings = 0  # type: ignore[attr-defined]
+    clock.readings = 0
     now = partial(clock, order.hour, order.trouble.back_at)
     chance = np.random.default_rng(order.hour)
-    gates.flow.world.World = partial(gates.flow.world.World, now=now, chance=chance)  # type: ignore[misc,assignment]
-    Pace.wait_s = lambda *_: 0.001  # type: ignore[method-assign]
-    gates.cli.read.serve = vote_on_all  # type: ignore[assignment]
+    gates.flow.world.World = partial(gates.flow.world.World, now=now, chance=chance)
+    Pace.wait_s = lambda *_: 0.001
+    gates.cli.read.serve = vote_on_all
     trouble = order.trouble
     disk = Disk(order.home / "work", 0 if trouble.call else trouble.step or 0, trouble.error, lasting=trouble.lasting)
     disk.watch()
@@ -123,9 +123,9 @@ def carry_out(order: Order, told: Connection) -> None:
 
 def vote_on_all(desk: gates.cli.read.BlindDesk, _port: int) -> None:
     """The reader at the page of `gates read --blind`: a vote on everything that has none yet."""
-    for item in desk.overview()["items"]:  # type: ignore[index,call-overload,union-attr]
-        if not item["voted"]:  # type: ignore[index,call-overload]
-            desk.say(item["name"], {"author": 0, "best": 1, "note": "read"})  # type: ignore[index,call-overload,arg-type]
+    for item in desk.overview()["items"]:
+        if not item["voted"]:
+            desk.say(item["name"], {"author": 0, "best": 1, "note": "read"})
 
 
 def give_up_rights() -> None:
@@ -145,6 +145,8 @@ def trace(inject: str, paths: Sequence[str], out: str = os.devnull) -> None:
     mine = [word for path in paths for word in ("-P", path.replace("PID", str(os.getpid())))]
     calls = f"trace={','.join(RECORD_CALLS)}"
     words = ["strace", "-qq", "-f", "-o", out, "-e", calls, *(["-e", inject] if inject else []), *mine]
+    # Where only a parent may follow a process (yama), its child may when it allows that.
+    ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)
     tracer = subprocess.Popen(
         [*words, "-p", str(os.getpid())], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )

@@ -20,6 +20,19 @@ from tests.faults.home import CASES, Case, Facts, Home, facts
 from tests.flow.threaded import Seat
 from tests.seat.faulty import Handler, Request, Wire, error
 
+KINDS = (
+    "killed",
+    "call killed",
+    "refused once",
+    "call refused",
+    "full disk",
+    "file limit",
+    "read-only folder",
+    "clock back",
+    "two at once",
+    "half errors",
+    "seat restarted",
+)
 REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 PAGE_BYTES = 4096
 
@@ -93,31 +106,26 @@ class Trials:
     def __init__(self, home: Home, seat: FickleSeat, *, traces: bool, mounts: bool) -> None:
         self.home, self.seat, self.traces, self.mounts = home, seat, traces, mounts
         self._wholes: dict[str, Whole] = {}
-        self.kinds: dict[str, Callable[[Case, np.random.Generator], Outcome]] = {
-            "killed": self._killed,
-            "call killed": self._call_killed,
-            "refused once": self._refused,
-            "call refused": self._call_refused,
-            "full disk": self._full,
-            "file limit": self._limited,
-            "read-only folder": self._read_only,
-            "clock back": self._clock_back,
-            "two at once": self._two,
-            "half errors": self._half_errors,
-            "seat restarted": self._restarted,
-        }
-
-    def draw(self, chance: np.random.Generator) -> Outcome:
-        """A random fault of a random kind in the way of a random command that it can meet."""
-        kind = str(chance.choice(list(self.kinds)))
-        return self.meet(kind, chance)
+        self._kinds: tuple[Callable[[Case, np.random.Generator], Outcome], ...] = (
+            self._killed,
+            self._call_killed,
+            self._refused,
+            self._call_refused,
+            self._full,
+            self._limited,
+            self._read_only,
+            self._clock_back,
+            self._two,
+            self._half_errors,
+            self._restarted,
+        )
 
     def meet(self, kind: str, chance: np.random.Generator) -> Outcome:
         """A fault of this kind in the way of a random command."""
         met = [case for case in CASES if case.asks or kind not in ("half errors", "seat restarted")]
         case = met[int(chance.integers(len(met)))]
         try:
-            return self.kinds[kind](case, chance)
+            return self._kinds[KINDS.index(kind)](case, chance)
         finally:
             self.seat.mend()
 

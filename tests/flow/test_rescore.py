@@ -200,6 +200,9 @@ def test_errors_and_another_version_of_a_measure_are_said_first(
     ]
     shown = gates("rescore", store.folder, "--rule", RULE, "--reason", "x").stdout
     assert shown.startswith("first: ckpt475: 1 of 60 texts are errors, 0 missing\n")
+    again = gates("rescore", store.folder, "--rule", RULE, "--reason", "x")
+    assert "re-scored already, and nothing has been entered since" in again.stderr
+    assert (again.stdout, len(list((store.folder / "rescores").iterdir()))) == (shown, 2)
     report = next(iter(sorted((store.folder / "rescores").glob("*/report.md")))).read_text("utf-8")
     assert report.split("\n")[2] == "**ckpt475: 1 of 60 texts are errors, 0 missing**"
 

@@ -83,7 +83,9 @@ def test_the_last_mark_counts_and_the_ledger_holds_every_sitting(reading: Readin
     world, name = world_of(reading.cache, "ann"), told(reading, arm="one", prompt=3, seed=1)[0]
     reading.mark(name, Said(mark="ok"), world)
     reading.mark(name, Said(mark="bad", label="protectable", note="a whole sentence"), world)
+    reading.mark(name, Said(mark="bad", label="protectable", note="a whole sentence"), world)
     assert reading.marks("ann")[name].mark == "bad"
+    assert len(reading.review.read()) == 2, "what counts already is not said twice"
     found = verify(reading.run.workspace, reading.cache)
     assert found.breaks == ()
     assert "no ledger record holds its last 2 marks yet" in found.not_derived[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,16 @@ def test_a_share_that_leaves_out_other_words_is_found(shared: Path, reading: Rea
     manifest = json.loads((shared / "share.json").read_bytes())
     (shared / "share.json").write_bytes(canonical(manifest | {"texts_sha256": sha256(data)}))
     assert any("matched are others" in sentence for sentence in verify(shared, reading.cache).breaks)
+
+
+def test_sharing_that_was_interrupted_goes_on(shared: Path, reading: Reading, tmp_path: Path) -> None:
+    whole = {path.relative_to(shared): path.read_bytes() for path in shared.rglob("*") if path.is_file()}
+    part = shutil.copytree(shared, tmp_path / "part")
+    for name in sorted(whole, key=str)[::2]:
+        (part / name).unlink()
+    (part / "prereg" / ".ledger.jsonl.7.part").write_bytes(b"half")
+    share(reading, part)
+    assert {name: (part / name).read_bytes() for name in whole} == whole
 
 
 def test_a_share_is_written_into_a_new_folder(reading: Reading, tmp_path: Path) -> None:

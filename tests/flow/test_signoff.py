@@ -59,7 +59,10 @@ def test_nothing_unread_is_signed_for(reading: Reading, key: Path) -> None:
     ):
         signed(reading, key)
     reading.mark(names[-1], Said(mark="ok"), world_of(reading.cache, "ann"))
-    assert signed(reading, key).release.complete
+    made = signed(reading, key)
+    assert made.release.complete
+    assert signed(reading, key) == made, "given again, as after an interruption, it is the same sign-off"
+    assert [s.entry.kind for s in Ledger(reading.run.workspace / "prereg").entries()].count("signoff") == 1
 
 
 def test_what_does_not_pass_ships_by_a_stated_waiver_only(reading: Reading, key: Path) -> None:

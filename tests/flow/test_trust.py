@@ -175,6 +175,8 @@ def test_a_seal_after_a_run_is_post_hoc_and_an_unchanged_gate_keeps_its_seal(gat
     )
     nothing = gates("amend", gate, "--reason", "again", "--yes")
     assert (nothing.returncode, "nothing to amend" in nothing.stderr) == (2, True)
+    same = gates("amend", gate, "--reason", seal["amendment"]["reason"], "--yes", "--json")
+    assert json.loads(same.stdout)["seal"] == sealed["seal"], "given again, as after an interruption, it is the same"
     gates("run", gate)
     report = (gate.parents[1] / "reports/small/002/report.md").read_text("utf-8")
     assert "**Standing:** post-hoc: sealed after 1 earlier run(s) of this gate had begun. This is attempt 2" in report

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -112,6 +113,29 @@ def test_the_error_of_a_folder_names_the_folder(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "fsync", fail(OSError(errno.EIO, "Input/output error")))
     with pytest.raises(DiskError, match=rf"^{re.escape(str(tmp_path))}: Input/output error\n  next: see what ails"):
         sync_folder(tmp_path)
+
+
+@pytest.mark.parametrize("written", [0, 3, 6])
+def test_a_line_that_the_disk_refuses_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    """The room ends after so many bytes of a line, or, after all of them, when it is to be put on the disk."""
+    path = tmp_path / "lines"
+    append_line(path, b"one")
+    with monkeypatch.context() as patch:
+        if written == len(b"second"):
+            patch.setattr(os, "fsync", fail(FULL))
+        else:
+            limit = path.stat().st_size + written
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        try:
+            with pytest.raises(DiskError, match=r"lines: (File too large|No space left)"):
+                append_line(path, b"second")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert path.read_bytes() == b"one\n"
+    append_line(path, b"second")
+    assert path.read_bytes() == b"one\nsecond\n"
 
 
 def test_a_device_that_is_full_is_named(tmp_path: Path) -> None:
