@@ -18,7 +18,6 @@ import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 
 
 class ExitCode(IntEnum):
@@ -113,7 +112,7 @@ class DiskError(GatesError):
     """The disk refuses to write. What was recorded before stays, and nothing half written is kept."""
 
     @classmethod
-    def of(cls, error: OSError, path: Path | str | None = None) -> DiskError:
+    def of(cls, error: OSError, path: object = None) -> DiskError:
         """The system's error, said of `path` or of the file that it names, with the way out of it."""
         remedy = _REMEDIES.get(error.errno or 0, "make room, or give the rights")
         return cls(
