@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from gates.cli.output import manners, say
-from gates.seat.generate import Progress as Done
+from gates.seat.progress import Progress as Done
 
 F = TypeVar("F", bound=Callable[..., Any])
 

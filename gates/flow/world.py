@@ -13,7 +13,7 @@ import numpy as np
 
 from gates.corpora.cache import cache_dir
 from gates.record.ledger import Stamp
-from gates.seat.generate import Progress
+from gates.seat.progress import Progress
 from gates.spec.source import printable
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -19,6 +18,7 @@ from gates.seat.client import SeatClient, SeatRequest
 from gates.seat.credit import check_length, check_route
 from gates.seat.faults import FaultError, NotCreditedError, TransientError, UnreachableError, printable
 from gates.seat.pace import Pace
+from gates.seat.progress import Progress, Tally
 from gates.seat.requests import request_body, salted
 from gates.spec.prompts import all_shown
 from gates.spec.schema import Gate
@@ -51,21 +51,6 @@ class Run:
     context: int | None = None
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How far generation is: counts since this start.
-
-    `errors` counts generations without an answer, by arm; `arms` holds (done, total) of each arm.
-    """
-
-    done: int
-    total: int
-    completion_tokens: int
-    retries: int
-    errors: Mapping[str, int]
-    arms: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-
-
 def plan(gate: Gate, prompts_count: int, order_seed: int) -> list[Task]:
     """Every task in the order of the requests, drawn from `order_seed` alone.
 
@@ -87,6 +72,31 @@ def plan(gate: Gate, prompts_count: int, order_seed: int) -> list[Task]:
     ]
 
 
+@dataclass(frozen=True)
+class Share:
+    """What one seat is given: tasks in their order, its client, what its generations share, how hard it is pressed."""
+
+    tasks: Sequence[Task]
+    client: SeatClient
+    run: Run
+    pace: Pace
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where a finished generation goes: `write` records it, `tally` counts it, `watch` is told."""
+
+    write: Callable[[Generation], None]
+    tally: Tally
+    watch: Callable[[Progress], None] = lambda _progress: None
+
+    def take(self, generation: Generation) -> None:
+        """Record one, then count it and tell."""
+        self.write(generation)
+        self.tally.add(generation)
+        self.watch(self.tally.progress())
+
+
 async def generate(
     tasks: Sequence[Task],
     client: SeatClient,
@@ -103,52 +113,50 @@ async def generate(
     UnfitSeatError when the seat answers for another model or with another fingerprint; what was written stays, and the
     tasks that are left can be given again. Cancelling it cancels the requests in flight; nothing is half written.
     """
-    driver = _Driver(tasks, client, write, run, pace, watch)
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(pace.concurrency, len(tasks))):
-                group.create_task(driver.work())
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return driver.progress()
+    desk = Desk(write, Tally(task.arm for task in tasks), watch)
+    await Driver(Share(tasks, client, run, pace), desk).drive()
+    return desk.tally.progress()
 
 
-class _Driver:
-    def __init__(
-        self,
-        tasks: Sequence[Task],
-        client: SeatClient,
-        write: Callable[[Generation], None],
-        run: Run,
-        pace: Pace,
-        watch: Callable[[Progress], None],
-    ) -> None:
-        self._queue: Iterator[Task] = iter(tasks)
-        self._total = len(tasks)
-        self._client, self._write, self._run, self._pace, self._watch = client, write, run, pace, watch
-        self._shown = all_shown(run.gate, run.beats, run.probe)
-        arms = run.gate.arms
+class Driver:
+    """Works off one seat's share. Several may work at one desk."""
+
+    def __init__(self, share: Share, desk: Desk) -> None:
+        self._share, self._desk = share, desk
+        self._client, self._run, self._pace = share.client, share.run, share.pace
+        self._queue: Iterator[Task] = iter(share.tasks)
+        self._asked: dict[Task, None] = {}
+        self._shown = all_shown(share.run.gate, share.run.beats, share.run.probe)
+        arms = share.run.gate.arms
+        self._models = {name: arm.model for name, arm in arms.all().items()}
         self._base = arms.base.model
-        self._adapters = {arm.model for arm in arms.all().values()} - {self._base}
+        self._adapters = set(self._models.values()) - {self._base}
         self._answered = 0
-        self._done = self._tokens = self._retries = 0
-        self._errors: Counter[str] = Counter()
-        self._by_arm: Counter[str] = Counter()
-        self._totals = Counter(task.arm for task in tasks)
+        self.why = ""
 
-    def progress(self) -> Progress:
-        arms = {arm: (self._by_arm[arm], total) for arm, total in self._totals.items()}
-        return Progress(self._done, self._total, self._tokens, self._retries, dict(self._errors), arms)
+    async def drive(self) -> None:
+        """Generate the whole share. Raises as `generate` does; `left` then gives what is not recorded, `why` the cause.
 
-    async def work(self) -> None:
+        Of several errors at once the gravest is raised: a seat that is unfit, or a failure of ours, before one that is
+        down.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self._pace.concurrency, len(self._share.tasks))):
+                    group.create_task(self._work())
+        except ExceptionGroup as failures:
+            raise min(failures.exceptions, key=is_down) from None
+
+    def left(self) -> list[Task]:
+        """The tasks that are not recorded, those that were being asked first; they are another's from now on."""
+        return [*self._asked, *self._queue]
+
+    async def _work(self) -> None:
         for task in self._queue:
+            self._asked[task] = None
             generation = await self._settle(task)
-            self._write(generation)
-            self._done += 1
-            self._by_arm[task.arm] += 1
-            self._tokens += generation.usage.completion_tokens if generation.usage else 0
-            self._errors.update([task.arm] if generation.error else [])
-            self._watch(self.progress())
+            self._desk.take(generation)
+            del self._asked[task]
 
     async def _settle(self, task: Task) -> Generation:
         shown = self._shown[task.prompt]
@@ -164,7 +172,7 @@ class _Driver:
             except FaultError as fault:
                 self._answered += fault.answered
                 if fault.retryable and attempt < self._pace.attempts:
-                    self._retries += 1
+                    self._desk.tally.retries += 1
                     await self._pace.sleep(self._pace.wait_s(attempt, _retry_after(fault)))
                     continue
                 alone = not fault.answered and self._answered == answered_before
@@ -200,12 +208,12 @@ class _Driver:
         )
 
     def _check_model(self, task: Task, answer: Answer) -> None:
-        asked = self._run.gate.arms.all()[task.arm].model
+        asked = self._models[task.arm]
         # A base may answer under another of its served names; an adapter has but one.
         wrong = answer.model in self._adapters if asked == self._base else answer.model != asked
         if wrong:
             raise UnfitSeatError(
-                f"arm {task.arm!r} asked for model {asked!r} and {answer.model!r} answered; {self._state()}",
+                f"arm {task.arm!r} asked for model {asked!r} and {answer.model!r} answered; {self._desk.tally.state}",
                 next_step=f"make the seat serve {asked!r} under this name, then run the same command: it continues",
             )
 
@@ -214,21 +222,24 @@ class _Driver:
         if sealed is not None and answer.fingerprint != sealed:
             raise UnfitSeatError(
                 f"arm {task.arm!r}: the sealed seat's fingerprint is {sealed!r} and {answer.fingerprint!r} answered; "
-                f"{self._state()}",
+                f"{self._desk.tally.state}",
                 next_step="serve with the sealed configuration, then run the same command: it continues",
             )
 
     def _stopped(self, task: Task, fault: FaultError, attempts: int) -> SeatError:
         kind = UnfitSeatError if isinstance(fault, UnfitSeatError) else SeatError
         place = f"arm {task.arm!r}, prompt {task.prompt}, seed {task.seed}"
+        self.why = f"at {place} after {attempts} attempt(s): {fault.message}"
         remedy = fault.next_step or "see that the seat is up and answers within seat.timeout_s"
         return kind(
-            f"generation stopped at {place} after {attempts} attempt(s): {fault.message}; {self._state()}",
+            f"generation stopped {self.why}; {self._desk.tally.state}",
             next_step=f"{remedy}; then run the same command again: it continues",
         )
 
-    def _state(self) -> str:
-        return f"{self._done} of {self._total} generations of this start are recorded"
+
+def is_down(error: BaseException) -> bool:
+    """Whether an error says that a seat does not answer, and nothing worse: that another answers, or that we failed."""
+    return isinstance(error, SeatError) and not isinstance(error, UnfitSeatError)
 
 
 @dataclass(frozen=True)

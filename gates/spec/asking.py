@@ -57,6 +57,11 @@ class Seat(Record):
     timeout_s: float = Field(default=300.0, gt=0, le=86_400)
     attempts: int = Field(default=5, ge=1, le=100)
 
+    @property
+    def name(self) -> str:
+        """What this seat is called among several: its address, without a stroke at its end."""
+        return self.base_url.rstrip("/")
+
 
 class Base(Record):
     """The base language model's arm."""

@@ -77,7 +77,17 @@ class Gate(Record):
     schema_: Literal["gates/1"] = Field(alias="schema")
     name: Name
     question: Text
-    seat: Literal["embedded"] | Seat
+    seat: Literal["embedded"] | Seat | None = Field(default=None, description="the server that answers; or `seats`")
+    seats: tuple[Seat, ...] | None = Field(
+        default=None,
+        min_length=2,
+        max_length=64,
+        description="several servers of the same, in the place of `seat`: the requests are spread over them",
+    )
+    unlike_seats: Text | None = Field(
+        default=None,
+        description="why `seats` may differ in version, fingerprint, model cards or canary; without it they may not",
+    )
     arms: Arms
     corpora: Corpora
     prompts: Prompts
@@ -94,12 +104,13 @@ class Gate(Record):
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
-        """Without an unset sign_off or judge, so that gates sealed before there was one keep their hash."""
+        """Without what is unset of `_LATER`, so that gates sealed before there was such a thing keep their hash."""
         document: dict[str, JsonValue] = handler(self)
         return {key: value for key, value in document.items() if key not in _LATER or value is not None}
 
     @model_validator(mode="after")
     def _fields_agree(self, info: ValidationInfo) -> Gate:
+        _check_seats(self)
         for name, control in self.arms.controls.items():
             own = control.seeds
             if own is not None and not len(set(own)) == len(own) == len(self.sampling.seeds):
@@ -120,9 +131,31 @@ class Gate(Record):
         control = self.arms.controls.get(arm)
         return control.seeds if control is not None and control.seeds is not None else self.sampling.seeds
 
+    @property
+    def embedded(self) -> bool:
+        """Whether the gate's seat is the one that is started for it."""
+        return self.seat == "embedded"
 
-_LATER = frozenset({"sign_off", "judge"})
+    @property
+    def servers(self) -> tuple[Seat, ...]:
+        """The running servers that answer, in the order of the file; none for an embedded seat."""
+        return self.seats or ((self.seat,) if isinstance(self.seat, Seat) else ())
+
+
+_LATER = frozenset({"sign_off", "judge", "seat", "seats", "unlike_seats"})
 """Keys of a gate that are not written where they are unset."""
+
+
+def _check_seats(gate: Gate) -> None:
+    """Raise ValueError unless the gate names one seat, or several that differ in their address."""
+    if (gate.seat is None) == (gate.seats is None):
+        raise ValueError("seat or seats: name one of them, `seat: {base_url: ...}` or a list of such as `seats`")
+    if gate.seats is None and gate.unlike_seats is not None:
+        raise ValueError("unlike_seats belongs to seats: one seat differs from none")
+    urls = [seat.name for seat in gate.seats or ()]
+    twice = sorted({url for url in urls if urls.count(url) > 1})
+    if twice:
+        raise ValueError(f"seats names {', '.join(twice)} twice: each needs an address of its own")
 
 
 def _check_judge(gate: Gate) -> None:

@@ -22,7 +22,7 @@ from gates.cli.show import console, interactive, progress
 from gates.record.store import gate_lock
 from gates.records import Outcome, sha256
 from gates.report.terminal import outcome_text
-from gates.seat.generate import Progress
+from gates.seat.progress import Progress
 from tests.flow.conftest import Ended, gates, lines
 from tests.seat.faulty import FaultySeat, Request, Wire, answer, error
 from tests.small import small_workspace

@@ -18,7 +18,7 @@ from gates.cli.examples import EXAMPLES, EXITS
 from gates.cli.output import manners
 from gates.cli.show import console, progress
 from gates.corpora.texts import load_manifest
-from gates.seat.generate import Progress
+from gates.seat.progress import Progress
 from gates.spec.load import load_gate
 from tests.flow.conftest import gates
 

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from gates.errors import SeatError, UnfitSeatError
 from gates.records import Generation, canonical
 from gates.seat.client import SeatClient
-from gates.seat.generate import Progress, Run, Task, generate, plan
+from gates.seat.generate import Run, Task, generate, plan
 from gates.seat.pace import Pace
+from gates.seat.progress import Progress
 from tests.seat.faulty import (
     BASE,
     BEATS,
