@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from pydantic import JsonValue
@@ -15,8 +15,8 @@ from gates.judge.floors import RULES, FloorRule, rule_of
 from gates.measure.damage import Axis
 from gates.measure.near import NEAR
 from gates.record.seal import AdapterIdentity, Binding, SealOnDisk
-from gates.records import digest, signature
-from gates.seat.identity import SeatIdentity, adapter_files
+from gates.records import canonical, digest, signature
+from gates.seat.identity import PeerBinding, SeatBinding, SeatIdentity, adapter_files
 from gates.spec.judging import WORDING
 from gates.spec.prompts import Rendered
 from gates.spec.schema import Gate
@@ -45,8 +45,46 @@ def bind(inputs: Inputs, seat: dict[str, JsonValue], cards: Mapping[str, dict[st
 
 def cards_of(inputs: Inputs, identity: SeatIdentity) -> dict[str, dict[str, JsonValue]]:
     """The model cards of a running seat's adapters, by name; the embedded seat loads the very files that are bound."""
-    embedded = inputs.gate.seat == "embedded"
-    return {} if embedded else {card.name: card.as_json() for card in identity.context.loras}
+    return {} if inputs.gate.embedded else {card.name: card.as_json() for card in identity.context.loras}
+
+
+def seat_part(gate: Gate, identity: SeatIdentity) -> dict[str, JsonValue]:
+    """What a seal holds of a seat; of one of several also its cards of the gate's adapters."""
+    if gate.seats is None:
+        return identity.binding.as_json()
+    names = {arm.model for arm in gate.arms.all().values()} - {gate.arms.base.model}
+    cards = {card.name: card for card in identity.context.loras if card.name in names}
+    return PeerBinding(**dict(identity.binding), adapters=cards).as_json()
+
+
+def seats_part(gate: Gate, identities: Sequence[SeatIdentity]) -> dict[str, JsonValue]:
+    """What a seal holds of the gate's seat, or by address of each of its seats."""
+    if gate.seats is None:
+        return seat_part(gate, identities[0])
+    return {identity.base_url: seat_part(gate, identity) for identity in identities}
+
+
+def with_seat(sealed: SealOnDisk, identity: SeatIdentity) -> dict[str, JsonValue]:
+    """The sealed seats, this one as it is now."""
+    now = seat_part(sealed.seal.gate, identity)
+    return now if sealed.seal.gate.seats is None else {**sealed.seal.binding.seat, identity.base_url: now}
+
+
+def sealed_seat(sealed: SealOnDisk, name: str) -> SeatBinding:
+    """What is sealed of the seat at this address."""
+    where = str(sealed.path)
+    if sealed.seal.gate.seats is None:
+        return SeatBinding.parse(canonical(sealed.seal.binding.seat), where=where)
+    return PeerBinding.parse(canonical(sealed.seal.binding.seat.get(name)), where=where)
+
+
+def sealed_context(sealed: SealOnDisk, name: str) -> dict[str, JsonValue]:
+    """The sealed context of the seat at this address."""
+    context = sealed.seal.context
+    seats = context.get("seat")
+    if sealed.seal.gate.seats is None or not isinstance(seats, dict):
+        return context
+    return {**context, "seat": seats.get(name)}
 
 
 def sealed_cards(sealed: SealOnDisk) -> dict[str, dict[str, JsonValue]]:
@@ -71,19 +109,22 @@ def signatures(gate: Gate, axes: Mapping[str, Axis], rules: Mapping[str, FloorRu
     }
 
 
-def context_of(identity: SeatIdentity, gate: Gate) -> dict[str, JsonValue]:
+def context_of(identity: SeatIdentity, gate: Gate, *others: SeatIdentity) -> dict[str, JsonValue]:
     """What is recorded beside a seal and may change: versions of Python, platform and packages, and the seat's rest.
+
+    With `others` the rest of each seat, by its address.
 
     Also the distributions behind what the gate names that is plugged in, if anything is.
     """
     packages: dict[str, JsonValue] = {name: _version(name) for name in PACKAGES}
     plugged: dict[str, JsonValue] = {**plug_ins(gate)}
+    rests: dict[str, JsonValue] = {each.base_url: each.context.as_json() for each in (identity, *others)}
     return {
         **({"plug_ins": plugged} if plugged else {}),
         "python": platform.python_version(),
         "platform": f"{platform.system()}-{platform.machine()}",
         "packages": packages,
-        "seat": identity.context.as_json(),
+        "seat": rests if others else identity.context.as_json(),
     }
 
 

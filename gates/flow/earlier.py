@@ -18,7 +18,7 @@ from gates.record.ledger import Ledger, Stored
 from gates.record.seal import Binding, read_seal
 from gates.records import Generation
 from gates.seat.requests import request_body
-from gates.spec.asking import Base, Control, Seat
+from gates.spec.asking import Base, Control
 from gates.spec.schema import Gate
 from gates.spec.splits import BaseSeeds, Earlier
 from gates.stats import Array
@@ -105,7 +105,7 @@ def _unlike(asked: Asked, other: Gate) -> str:
 
 def _alike(gate: Gate) -> dict[str, object]:
     return {
-        "seat": gate.seat.base_url if isinstance(gate.seat, Seat) else gate.seat,
+        "seat": [seat.base_url for seat in gate.servers],
         "base": gate.arms.base,
         "endpoint": gate.prompts.endpoint,
         "sampling": gate.sampling.model_copy(update={"seeds": ()}),

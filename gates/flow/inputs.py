@@ -205,7 +205,7 @@ def _adapters(path: Path, workspace: Path, gate: Gate, findings: Findings) -> di
         found[name] = place
         if not place.exists():
             missing = f"adapter of {name}: {place} is missing here"
-            if gate.seat == "embedded":
+            if gate.embedded:
                 findings.missing.append(f"{missing}; the embedded seat loads it from there")
             else:
                 findings.warnings.append(f"{missing}: its identity would rest on the seat's model card alone (weaker)")

@@ -17,7 +17,7 @@ from gates.flow.finished import FinishedRun, read_run, sealed_inputs
 from gates.flow.inputs import Inputs
 from gates.flow.judging import left_to_ask
 from gates.flow.sample import SEEDS, Sampled, alarm_rng, asked_gate, derive, floors_of, sample_seeds, tasks_of
-from gates.flow.seats import OpenSeat, open_seat
+from gates.flow.seats import OpenSeat, open_seats
 from gates.flow.world import World
 from gates.judge.recheck import alarm
 from gates.record.body import said
@@ -51,7 +51,9 @@ from gates.spec.workspace import adapter_path
 
 @dataclass(frozen=True)
 class Asked:
-    """What is rechecked and where: the arm, the name it is served under now, the seat (None: the gate's own)."""
+    """What is rechecked and where: the arm, the name it is served under now, the seat (None: the gate's own, or its
+    first).
+    """
 
     arm: str
     model: str | None = None
@@ -108,14 +110,14 @@ def recheck(folder: Path, asked: Asked, world: World) -> Rechecked:
     model = asked.model or gate.arms.candidates[asked.arm].model
     seeds = sample_seeds(run.sealed.sha256, gate.sampling.seeds, asked.seeds)
     now = asked_gate(gate, asked.arm, model, alone=asked.alone, seeds=seeds)
-    now = now.model_copy(update={"seat": asked.seat or gate.seat})
-    if asked.alone and now.seat == "embedded":
+    now = now.model_copy(update={"seat": asked.seat or gate.seat or gate.servers[0], "seats": None})
+    if asked.alone and now.embedded:
         raise UsageError(
             "--alone: the embedded seat always serves base and adapter", next_step="name a seat with --seat"
         )
     place = adapter_path(run.workspace, inputs.path, gate.arms.candidates[asked.arm].adapter)
     inputs = replace(inputs, gate=now, adapters={asked.arm: place})
-    with gate_lock(inputs.reports, gate.name), open_seat(inputs, world) as seat:
+    with gate_lock(inputs.reports, gate.name), open_seats(inputs, world) as (seat,):
         return asyncio.run(_recheck(_Work(run, inputs, now, asked.arm, seeds, asked.alone, world, seat)))
 
 
@@ -214,8 +216,10 @@ async def _changed_since(work: _Work, client: SeatClient, plan: RecheckPlan) -> 
 def _changes(work: _Work, identity: SeatIdentity) -> list[str]:
     """How the serving form of now differs from the one that was judged."""
     seal, arm = work.run.seal, work.arm
-    then: dict[str, JsonValue] = {"model": seal.gate.arms.candidates[arm].model, "seat": seal.binding.seat}
-    now: dict[str, JsonValue] = {"model": work.model, "seat": identity.binding.as_json()}
+    seat = identity.binding.as_json()
+    judged: dict[str, JsonValue] = {key: part for key, part in seal.seat_at(identity.base_url).items() if key in seat}
+    then: dict[str, JsonValue] = {"model": seal.gate.arms.candidates[arm].model, "seat": judged}
+    now: dict[str, JsonValue] = {"model": work.model, "seat": seat}
     known, path = seal.binding.adapters.get(arm), work.inputs.adapters[arm]
     sealed, files = known.files if known else None, adapter_files(path)
     if sealed is not None and files is not None:

@@ -56,7 +56,7 @@ class Gauge:
             self.state = "used"
             under = replace(inputs, gate=gate, frame=frame_of(inputs.reference, gate.voice.mfw), axes=axes_of(gate))
             store, seal = self.run.store, self.run.sealed.sha256
-            self._found[key] = measure_run(under, seal, store)
+            self._found[key] = measure_run(under, seal, store, self.run.seal.gate)
         return self._found[key]
 
     def _inputs(self) -> Inputs | None:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gates.errors import RecordError, RefusedError, UsageError
-from gates.flow.binding import bind, cards_of, context_of
+from gates.flow.alike import Heard, refuse_unlike
+from gates.flow.binding import bind, cards_of, context_of, seats_part
 from gates.flow.earlier import Asked
 from gates.flow.inputs import Inputs, load_inputs, refuse_unpinned
 from gates.flow.planning import operating_of, refuse_retired, seed_of
 from gates.flow.reloads import reloaded
-from gates.flow.seats import open_seat
+from gates.flow.seats import OpenSeat, open_seats
 from gates.flow.world import World
 from gates.record.ledger import Ledger
 from gates.record.seal import Amendment, Binding, Seal, SealOnDisk, changes, latest_seal, write_seal
@@ -44,8 +45,10 @@ def seal(
     inputs = load_inputs(path, world.cache)
     refuse_unpinned(inputs)
     refuse_retired(inputs.gate)
-    identity = _identity(inputs, world)
-    binding = bind(inputs, identity.binding.as_json(), cards_of(inputs, identity))
+    identities = _identities(inputs, world)
+    identity, *others = identities
+    _say_unlike(inputs, identities, world)
+    binding = bind(inputs, seats_part(inputs.gate, identities), cards_of(inputs, identity))
     before = latest_seal(inputs.prereg, inputs.gate.name)
     changed = [] if before is None else changes(before.seal, binding, inputs.gate)
     _check_reason(path, before, changed, reason)
@@ -55,7 +58,7 @@ def seal(
     if changed:
         agree(changed)
     ledger = Ledger(inputs.prereg)
-    for warning in [] if inputs.gate.seat == "embedded" else reloaded(ledger, inputs.gate, binding):
+    for warning in [] if inputs.gate.embedded else reloaded(ledger, inputs.gate, binding):
         world.say(f"note: {warning}")
     # No run of the gate may begin between the count of those before and the record.
     with gate_lock(inputs.reports, inputs.gate.name):
@@ -66,7 +69,7 @@ def seal(
             gate=inputs.gate,
             gate_file=gate_file(path, inputs.workspace),
             binding=binding,
-            context=context_of(identity, inputs.gate),
+            context=context_of(identity, inputs.gate, *others),
             order_seed=seed_of("order", inputs.gate),
             operating=operating_of(asked_of(inputs, binding), earlier).as_json(),
             sealed_at=stamp.at,
@@ -108,10 +111,17 @@ def _check_reason(path: Path, before: SealOnDisk | None, changed: Sequence[str],
         raise UsageError(f"{path}: nothing differs from the seal in force ({before.path.name}): nothing to amend")
 
 
-def _identity(inputs: Inputs, world: World) -> SeatIdentity:
-    async def asked() -> SeatIdentity:
+def _say_unlike(inputs: Inputs, identities: Sequence[SeatIdentity], world: World) -> None:
+    """Say how the gate's seats differ. Raises RefusedError where it does not allow it."""
+    for name, sentences in refuse_unlike(inputs.gate, [Heard(identity) for identity in identities]).items():
+        for sentence in sentences:
+            world.say(f"note: {name} differs: {sentence}")
+
+
+def _identities(inputs: Inputs, world: World) -> list[SeatIdentity]:
+    async def asked(seat: OpenSeat) -> SeatIdentity:
         async with seat.client() as client:
             return await probe(client, inputs.gate)
 
-    with open_seat(inputs, world) as seat:
-        return asyncio.run(asked())
+    with open_seats(inputs, world) as seats:
+        return [asyncio.run(asked(seat)) for seat in seats]

@@ -1,4 +1,4 @@
-"""Opening the seat that a gate names: a running server, or the embedded one started for as long as it is needed."""
+"""Opening the seats that a gate names: running servers, or the embedded one started for as long as it is needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EMBEDDED_ATTEMPTS = 2
 
 @dataclass(frozen=True)
 class OpenSeat:
-    """A seat that answers: its address, and how hard it may be pressed."""
+    """A seat that answers: its address, how hard it may be pressed, and the `label` that its generations carry."""
 
     base_url: str
     label: str
@@ -35,18 +35,28 @@ class OpenSeat:
 
 
 @contextmanager
-def open_seat(inputs: Inputs, world: World) -> Iterator[OpenSeat]:
-    """The gate's seat for as long as the context lasts. Raises UsageError when the named key is not set."""
-    seat = inputs.gate.seat
-    if isinstance(seat, Seat):
-        yield OpenSeat(seat.base_url, seat.base_url, _key(seat, world), seat.concurrency, seat.attempts, seat.timeout_s)
+def open_seats(inputs: Inputs, world: World) -> Iterator[tuple[OpenSeat, ...]]:
+    """The gate's seats for as long as the context lasts. Raises UsageError when a named key is not set."""
+    gate = inputs.gate
+    if not gate.embedded:
+        yield tuple(
+            OpenSeat(
+                base_url=seat.base_url,
+                label=seat.base_url if gate.seats is None else seat.name,
+                api_key=_key(seat, world),
+                concurrency=seat.concurrency,
+                attempts=seat.attempts,
+                timeout_s=seat.timeout_s,
+            )
+            for seat in gate.servers
+        )
         return
-    adapters = {inputs.gate.arms.all()[arm].model: path for arm, path in inputs.adapters.items()}
+    adapters = {gate.arms.all()[arm].model: path for arm, path in inputs.adapters.items()}
     servers = os.cpu_count() or 1
     world.say("starting the embedded seat")
-    with EmbeddedSeat(inputs.cache, inputs.gate.arms.base.model, adapters, servers=servers) as served:
+    with EmbeddedSeat(inputs.cache, gate.arms.base.model, adapters, servers=servers) as served:
         # One request more than there are servers, so that none of them waits for the next.
-        yield OpenSeat(served.base_url, "embedded", None, servers + 1, EMBEDDED_ATTEMPTS, EMBEDDED_TIMEOUT_S)
+        yield (OpenSeat(served.base_url, "embedded", None, servers + 1, EMBEDDED_ATTEMPTS, EMBEDDED_TIMEOUT_S),)
 
 
 def _key(seat: Seat, world: World) -> str | None:

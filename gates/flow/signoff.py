@@ -126,7 +126,7 @@ def draft(reading: Reading, decided: Decided, signer: Signer, known: Known, mark
     outcome = run.verdict.candidates[arm].outcome
     _refuse(decided, _against(outcome, doubts, identity))
     state = reading.review.state(marks)
-    seat = sealed.seal.binding.seat
+    seat = sealed.seal.seat_at()
     return SignOff(
         gate=gate.name,
         gate_sha256=sealed.seal.binding.gate,

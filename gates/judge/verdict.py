@@ -17,6 +17,7 @@ from gates.judge.axes import AxisVerdict, axis_rng, invalid, validity, voice, wh
 from gates.judge.damage import damage
 from gates.judge.floors import RULES, BrokenFloorError, Floor, FloorRule, rule_of
 from gates.judge.memorisation import extraction, memorisation
+from gates.judge.seats import refused_seats, seat_warnings
 from gates.judge.standing import Attempts, Standing
 from gates.measure.figures import (
     ArmMeasurements,
@@ -166,6 +167,7 @@ def _run_troubles(gate: Gate, measurements: Measurements) -> list[str]:
         *(f"{name}: measured, but no arm of this gate" for name in arms if name not in gate.arms.all()),
         *(f"control {name}: no measurements" for name in gate.arms.controls if name not in arms),
         *(f"base: {trouble}" for trouble in _base_troubles(gate, arms.get(BASE))),
+        *refused_seats(gate, measurements.seats),
     ]
 
 
@@ -232,4 +234,4 @@ def _run_warnings(gate: Gate, measurements: Measurements) -> tuple[str, ...]:
             checked = validity(measurements.arms[name], gate.validity)
             said = (*checked.warnings, *([checked.reason] if checked.outcome is Outcome.INVALID else []))
             found.extend(f"{name}: {sentence}" for sentence in said)
-    return tuple(found)
+    return (*found, *seat_warnings(gate, measurements.seats))

@@ -230,8 +230,34 @@ class Leak(Record):
     changed: tuple[int, ...] = ()
 
 
+class SeatFigures(Record):
+    """What one of several seats gave: texts and texts without an answer, each by arm, and what is known against it.
+
+    `unlike` says how it differs from the first seat, `lost` why it answered no more, each time. `closed`: it was looked
+    at again after its last text; without that nothing but each answer's own marks says that it stayed what it was.
+    """
+
+    seat: str
+    texts: dict[str, int]
+    errors: dict[str, int]
+    unlike: tuple[str, ...]
+    lost: tuple[str, ...]
+    closed: bool
+
+
+class SeatsFigures(Record):
+    """Several seats of one run. A block is a prompt and seed of every arm; `split` of `blocks` had more than one seat.
+
+    Where none is split, every arm has as many texts from each seat as every other.
+    """
+
+    seats: tuple[SeatFigures, ...]
+    blocks: int
+    split: int
+
+
 class Measurements(Record):
-    """All figures of one run, a pure function of seal, texts and generations."""
+    """All figures of one run, a pure function of seal, texts and generations; of several seats also of their looks."""
 
     schema_: Literal["gates.measurements/1"] = Field(default="gates.measurements/1", alias="schema")
     seal: Sha256
@@ -239,9 +265,13 @@ class Measurements(Record):
     arms: dict[str, ArmMeasurements]
     leaks: tuple[Leak, ...]
     judge: JudgeFigures | Unmeasured | None = None
+    seats: SeatsFigures | None = None
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
-        """Without a judge where none was asked, so that figures measured before there was one keep their hash."""
+        """Without a judge where none was asked, and without seats where there is one: such figures keep their hash."""
         document: dict[str, JsonValue] = handler(self)
-        return {key: value for key, value in document.items() if key != "judge" or value is not None}
+        return {key: value for key, value in document.items() if key not in _LATER or value is not None}
+
+
+_LATER = frozenset({"judge", "seats"})

@@ -85,6 +85,14 @@ class Seal(Record):
     amendment: Amendment | None = Field(default=None, description="left out of a gate's first seal")
     imported: Imported | None = Field(default=None, description="only where the texts are older than the seal")
 
+    def seat_at(self, name: str | None = None) -> dict[str, JsonValue]:
+        """What is sealed of the seat at an address; of the first one where no other is sealed."""
+        if self.gate.seats is None:
+            return self.binding.seat
+        parts = {url: part for url, part in self.binding.seat.items() if isinstance(part, dict)}
+        first = parts.get(self.gate.seats[0].name, {})
+        return parts.get(name or "", first)
+
     @model_serializer(mode="wrap")
     def _without_absent_parts(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
         document: dict[str, JsonValue] = handler(self)

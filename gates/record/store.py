@@ -10,7 +10,7 @@ reports/GATE/NUMBER/sessions.jsonl      one line each time generation started or
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -26,8 +26,11 @@ from gates.spec.judging import Judgement
 
 R = TypeVar("R", bound=Record)
 
-Phase = Literal["start", "end"]
-"""When the seat was looked at: before generation started or went on, or after it had ended."""
+Phase = Literal["start", "end", "lost"]
+"""When the seat was looked at: before generation started or went on, or after it had ended.
+
+`lost`: one of several seats that did not answer any more; what is told of it is its last look.
+"""
 
 
 class Session(Record):
@@ -51,6 +54,24 @@ class Session(Record):
     generations_sha256: Sha256
     warnings: tuple[str, ...] = ()
     determinism: dict[str, JsonValue] | None = None
+
+    @property
+    def name(self) -> str:
+        """The address of the seat that was looked at."""
+        return str(self.seat.get("base_url"))
+
+
+def is_closed(sessions: Sequence[Session], *, several: bool) -> bool:
+    """Whether the last start of generation came to its end.
+
+    Of `several` seats each must have been looked at again or be lost, one at least not lost.
+    """
+    if not several:
+        return bool(sessions) and sessions[-1].phase == "end"
+    phases = [session.phase for session in sessions]
+    since = phases[len(phases) - phases[::-1].index("start") :] if "start" in phases else []
+    last = {session.name: session.phase for session in sessions}
+    return "end" in since and "start" not in last.values()
 
 
 class RunStore:

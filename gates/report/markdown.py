@@ -190,7 +190,7 @@ def _splits(operating: OperatingCharacteristics) -> list[str]:
 
 
 def _record(sealed: SealOnDisk, measurements: Measurements, verdict: Verdict) -> list[str]:
-    seal, seat = sealed.seal, sealed.seal.binding.seat
+    seal = sealed.seal
     made = dict.fromkeys(
         axis.signature
         for candidate in verdict.candidates.values()
@@ -204,16 +204,23 @@ def _record(sealed: SealOnDisk, measurements: Measurements, verdict: Verdict) ->
         ["gate", code(seal.binding.gate)],
         ["generations", code(measurements.generations_sha256)],
         ["measurements", code(verdict.measurements_sha256)],
-        [
-            "seat",
-            "unknown" if seal.imported else code(f"{seat.get('version')} {seat.get('fingerprint')}"),
-        ],
+        *_seats(seal),
         *([f"adapter {plain(name)}", _adapter(seal, name)] for name in seal.binding.adapters),
         ["data seen", plain(seal.gate.declarations.data_seen)],
         ["stopping", plain(seal.gate.declarations.stopping)],
         ["exclusions", plain(seal.gate.declarations.exclusions)],
     ]
     return ["## Record", "", *table(["what", "which"], rows), *(f"- {code(line)}" for line in made), ""]
+
+
+def _seats(seal: Seal) -> list[list[str]]:
+    if seal.imported:
+        return [["seat", "unknown"]]
+    seats = {f"seat {plain(seat.name)}": seal.seat_at(seat.name) for seat in seal.gate.seats or ()}
+    return [
+        [name, code(f"{seat.get('version')} {seat.get('fingerprint')}")]
+        for name, seat in (seats or {"seat": seal.binding.seat}).items()
+    ]
 
 
 def _received(seal: Seal) -> list[list[str]]:

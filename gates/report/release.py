@@ -16,7 +16,6 @@ from gates.report.marks import code, plain, table
 from gates.report.wording import SYMBOLS, caution, in_order, is_imported, threshold_of, value_of
 from gates.seat.operate.alias import alias_entry
 from gates.seat.operate.compose import lora_module
-from gates.spec.asking import Seat
 from gates.spec.schema import Gate
 
 BEGIN, END = "<!-- gates: begin -->", "<!-- gates: end -->"
@@ -144,7 +143,8 @@ def compose_line(gate: Gate, arm: str) -> str:
 
 
 def alias_of(gate: Gate, arm: str, alias: str) -> str:
-    """LiteLLM's entry that routes `alias` to the released adapter; an embedded seat's address is left to fill in."""
-    seat = gate.seat
-    url, key = (seat.base_url, seat.api_key_env) if isinstance(seat, Seat) else ("http://SEAT:PORT/v1", None)
-    return alias_entry(alias, gate.arms.candidates[arm].model, url, key)
+    """LiteLLM's entries that route `alias` to the released adapter, one a seat; an embedded seat's address is left to
+    fill in.
+    """
+    seats = [(seat.base_url, seat.api_key_env) for seat in gate.servers] or [("http://SEAT:PORT/v1", None)]
+    return "".join(alias_entry(alias, gate.arms.candidates[arm].model, url, key) for url, key in seats)

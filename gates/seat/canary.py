@@ -229,8 +229,10 @@ def _unsteady(*noises: float) -> float:
     return max(AGREES, _threshold(*noises)) if max(noises) > 0 else LEAST
 
 
-def same_voices(first: CanaryReport, now: CanaryReport) -> list[str]:
+def same_voices(first: CanaryReport, now: CanaryReport, than: str = "its first answer") -> list[str]:
     """One sentence for each model and each pair that answers otherwise than in the first session; empty is well.
+
+    `than` says what `first` is where that is no earlier session: another seat's answer.
 
     A model is held against its own first answer, as two models are held against each other. A pair's difference may
     change by as much as the larger of its thresholds; it is compared where both models choose the same tokens as then,
@@ -245,7 +247,7 @@ def same_voices(first: CanaryReport, now: CanaryReport) -> list[str]:
         if then[model].target != since[model].target:
             changes.append(f"{model!r} is answered by another target behind the proxy")
         if moved > allowed:
-            changes.append(f"{model!r} answers {moved:.3g} nats away from its first answer (allowed {allowed:.3g})")
+            changes.append(f"{model!r} answers {moved:.3g} nats away from {than} (allowed {allowed:.3g})")
     steady = {model for model in both if then[model].tokens == since[model].tokens}
     before = {(pair.first, pair.second): pair for pair in first.pairs}
     for pair in now.pairs:

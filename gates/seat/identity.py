@@ -43,6 +43,12 @@ class SeatBinding(Record):
     base_card_sha256: Sha256
 
 
+class PeerBinding(SeatBinding):
+    """The same of one of several seats, with the cards of the gate's adapters there, by the name they are served as."""
+
+    adapters: dict[str, LoraCard]
+
+
 class SeatContext(Record):
     """What is recorded and may change: served adapters, cache configuration, context length, runtime loading.
 

@@ -39,13 +39,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Bench:
-    """What every judgement of a run shares: gate, seal, cache salt, the sealed fingerprint, and who answered before."""
+    """What every judgement of a run shares: gate, seal, cache salt, the sealed fingerprint, and who answered before.
+
+    `seat` names one of several seats.
+    """
 
     gate: Gate
     seal: str
     cache_salt: str
     fingerprint: str | None = None
     targets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    seat: str | None = None
 
 
 def both_orders(arm: str | None, prompt: int, seed: int, beat: str, text: str) -> list[Case]:
@@ -151,4 +155,5 @@ def _recorded(
         model=answer.model if answer else None,
         fingerprint=answer.fingerprint if answer else None,
         error=error,
+        seat=bench.seat,
     )

@@ -24,7 +24,6 @@ class Loss:
     seat: str
     why: str
     left: tuple[Task, ...]
-    error: SeatError
 
 
 def deal(count: int, weights: Sequence[int]) -> list[int]:
@@ -62,28 +61,37 @@ def blocks(gate: Gate, tasks: Sequence[Task]) -> list[list[Task]]:
     return [list(group) for _, group in groupby(tasks, key=block)]
 
 
+def shared(tasks: Sequence[Task], home: Mapping[Task, str], going: Mapping[str, Share]) -> dict[str, Share]:
+    """The tasks, in the order of a plan, given each to its home, those of seats that do not answer to the others."""
+    strays = _dealt([task for task in tasks if home[task] not in going], going)
+    return {
+        seat: replace(share, tasks=[task for task in tasks if home[task] == seat or task in strays[seat]])
+        for seat, share in going.items()
+    }
+
+
 async def generate_spread(shares: Mapping[str, Share], desk: Desk, lost: Callable[[Loss], None]) -> None:
     """Work off the shares of all seats at once, each by its name; what a dead seat leaves goes to the others.
 
-    Each loss is given to `lost` before anything of it is asked elsewhere. Raises SeatError when no seat is left, and as
-    `generate` does when a seat answers otherwise than it should: then all of them stop.
+    Each loss is given to `lost` at once, before anything of it is asked elsewhere. Raises SeatError when no seat is
+    left, and as `generate` does when a seat answers otherwise than it should: then all of them stop.
     """
-    order = {task: place for place, task in enumerate(_all_tasks(shares))}
+    order = {task: place for place, task in enumerate(task for share in shares.values() for task in share.tasks)}
     going = dict(shares)
     losses: list[Loss] = []
     while any(share.tasks for share in going.values()):
         left: list[Task] = []
-        for loss in await _round(going, desk):
+        for loss in await _round(going, desk, lost):
             losses.append(loss)
             del going[loss.seat]
-            if not going:
-                raise _none_left(losses, desk)
-            lost(loss)
             left += loss.left
-        going = _dealt_again(going, sorted(left, key=order.__getitem__))
+        if not going:
+            raise _none_left(losses, desk)
+        dealt = _dealt(sorted(left, key=order.__getitem__), going)
+        going = {seat: replace(share, tasks=list(dealt[seat])) for seat, share in going.items()}
 
 
-async def _round(shares: Mapping[str, Share], desk: Desk) -> list[Loss]:
+async def _round(shares: Mapping[str, Share], desk: Desk, lost: Callable[[Loss], None]) -> list[Loss]:
     """Every share worked off to its end or to its seat's; returns the losses in the order of the seats."""
 
     async def work(seat: str, share: Share) -> Loss | None:
@@ -93,7 +101,9 @@ async def _round(shares: Mapping[str, Share], desk: Desk) -> list[Loss]:
         except SeatError as error:
             if not is_down(error):
                 raise
-            return Loss(seat, driver.why, tuple(driver.left()), error)
+            loss = Loss(seat, driver.why, tuple(driver.left()))
+            lost(loss)
+            return loss
         return None
 
     try:
@@ -104,28 +114,21 @@ async def _round(shares: Mapping[str, Share], desk: Desk) -> list[Loss]:
     return [loss for task in working if (loss := task.result()) is not None]
 
 
-def _all_tasks(shares: Mapping[str, Share]) -> list[Task]:
-    return [task for share in shares.values() for task in share.tasks]
-
-
-def _dealt_again(going: Mapping[str, Share], left: Sequence[Task]) -> dict[str, Share]:
-    """What is left, in whole blocks, for those that still answer."""
+def _dealt(left: Sequence[Task], going: Mapping[str, Share]) -> dict[str, dict[Task, None]]:
+    """What is left, in whole blocks, for those that still answer; in the order of `left`."""
     gate = next(iter(going.values())).run.gate
     parts = blocks(gate, left)
     turns = deal(len(parts), [share.pace.concurrency for share in going.values()])
-    found: dict[str, Share] = {}
-    for number, (seat, share) in enumerate(going.items()):
-        mine = [task for turn, part in zip(turns, parts, strict=True) if turn == number for task in part]
-        found[seat] = replace(share, tasks=mine)
+    found: dict[str, dict[Task, None]] = {seat: {} for seat in going}
+    names = list(going)
+    for turn, part in zip(turns, parts, strict=True):
+        found[names[turn]] |= dict.fromkeys(part)
     return found
 
 
 def _none_left(losses: Sequence[Loss], desk: Desk) -> SeatError:
-    told = losses if len(losses) > 1 else ()
-    if not told:
-        return losses[0].error
-    each = "\n".join(f"  {loss.seat}: stopped {loss.why}" for loss in told)
+    each = "\n".join(f"  {loss.seat}: stopped {loss.why}" for loss in losses)
     return SeatError(
-        f"none of {len(told)} seats answers any more; {desk.tally.state}\n{each}",
+        f"none of {len(losses)} seats answers any more; {desk.tally.state}\n{each}",
         next_step="see that at least one of them is up; then run the same command again: it continues",
     )

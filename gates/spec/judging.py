@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
 from gates.records import Record, Sha256, digest
 
@@ -41,7 +41,7 @@ class Judgement(Record):
     Of a generation (arm, prompt, seed), or of a labelled text: arm None and `prompt` its number from 0. `request` is
     the body as sent, without the run's cache salt. `yes` and `no` are the log probabilities (nats) of a first token
     that says so; a word that the seat does not list is taken to be as likely as the last one listed, the most that it
-    can be. `error` says why there is no answer; both are None then.
+    can be. `error` says why there is no answer; both are None then. `seat` says which of several seats answered.
     """
 
     schema_: Literal["gates.judgement/1"] = Field(default="gates.judgement/1", alias="schema")
@@ -56,6 +56,13 @@ class Judgement(Record):
     model: str | None = None
     fingerprint: str | None = None
     error: str | None = None
+    seat: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        """Without a seat where there is but one, as before there could be several."""
+        document: dict[str, JsonValue] = handler(self)
+        return {key: value for key, value in document.items() if key != "seat" or value is not None}
 
     @property
     def key(self) -> tuple[str | None, int, int, Order]:
