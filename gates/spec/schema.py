@@ -82,6 +82,7 @@ class Gate(Record):
         default=None,
         min_length=2,
         max_length=64,
+        validate_default=True,
         description="several servers of the same, in the place of `seat`: the requests are spread over them",
     )
     unlike_seats: Text | None = Field(
@@ -108,9 +109,21 @@ class Gate(Record):
         document: dict[str, JsonValue] = handler(self)
         return {key: value for key, value in document.items() if key not in _LATER or value is not None}
 
+    @field_validator("seats", mode="after")
+    @classmethod
+    def _one_or_several(cls, value: tuple[Seat, ...] | None, info: ValidationInfo) -> tuple[Seat, ...] | None:
+        if "seat" in info.data and (value is None) == (info.data["seat"] is None):
+            raise ValueError("seat or seats: name one of them, `seat: {base_url: ...}` or a list of such as `seats`")
+        urls = [seat.name for seat in value or ()]
+        twice = sorted({url for url in urls if urls.count(url) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(twice)} stands there twice: each seat needs an address of its own")
+        return value
+
     @model_validator(mode="after")
     def _fields_agree(self, info: ValidationInfo) -> Gate:
-        _check_seats(self)
+        if self.seats is None and self.unlike_seats is not None:
+            raise ValueError("unlike_seats belongs to seats: one seat differs from none")
         for name, control in self.arms.controls.items():
             own = control.seeds
             if own is not None and not len(set(own)) == len(own) == len(self.sampling.seeds):
@@ -144,18 +157,6 @@ class Gate(Record):
 
 _LATER = frozenset({"sign_off", "judge", "seat", "seats", "unlike_seats"})
 """Keys of a gate that are not written where they are unset."""
-
-
-def _check_seats(gate: Gate) -> None:
-    """Raise ValueError unless the gate names one seat, or several that differ in their address."""
-    if (gate.seat is None) == (gate.seats is None):
-        raise ValueError("seat or seats: name one of them, `seat: {base_url: ...}` or a list of such as `seats`")
-    if gate.seats is None and gate.unlike_seats is not None:
-        raise ValueError("unlike_seats belongs to seats: one seat differs from none")
-    urls = [seat.name for seat in gate.seats or ()]
-    twice = sorted({url for url in urls if urls.count(url) > 1})
-    if twice:
-        raise ValueError(f"seats names {', '.join(twice)} twice: each needs an address of its own")
 
 
 def _check_judge(gate: Gate) -> None:
