@@ -98,7 +98,9 @@ class Posts:
             return
         order = plan(gate, len(work.inputs.shown), work.sealed.seal.order_seed)
         going = {
-            post.name: Share((), post.client, self._run(post), self._paced(post)) for post in self._posts if post.seen
+            post.name: Share((), post.client, self._run(post), self._paced(post), one_of_several=True)
+            for post in self._posts
+            if post.seen
         }
         desk = Desk(work.store.add, Tally(task.arm for task in tasks), work.world.watch)
         await generate_spread(shared(tasks, homes(gate, order), going), desk, self._lost)

@@ -16,7 +16,7 @@ from gates.measure.figures import (
     Unmeasured,
     VoiceFigures,
 )
-from gates.report.marks import plain, table
+from gates.report.marks import code, plain, table
 from gates.report.wording import number
 from gates.stats import clopper_pearson
 
@@ -206,7 +206,7 @@ def _seats(found: SeatsFigures | None) -> list[str]:
         return []
     rows = [
         [
-            plain(seat.seat),
+            code(seat.seat),
             ", ".join(f"{plain(arm)} {count}" for arm, count in seat.texts.items()),
             str(sum(seat.errors.values())),
             plain("; ".join(seat.unlike)) or "the same",

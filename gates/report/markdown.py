@@ -5,7 +5,9 @@ Text from gates, models and seats is hostile here too: `gates.report.marks` make
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
 
 from gates.judge.axes import AxisVerdict
 from gates.judge.verdict import Verdict
@@ -216,11 +218,13 @@ def _record(sealed: SealOnDisk, measurements: Measurements, verdict: Verdict) ->
 def _seats(seal: Seal) -> list[list[str]]:
     if seal.imported:
         return [["seat", "unknown"]]
-    seats = {f"seat {plain(seat.name)}": seal.seat_at(seat.name) for seat in seal.gate.seats or ()}
-    return [
-        [name, code(f"{seat.get('version')} {seat.get('fingerprint')}")]
-        for name, seat in (seats or {"seat": seal.binding.seat}).items()
-    ]
+    if seal.gate.seats is None:
+        return [["seat", _answering(seal.binding.seat)]]
+    return [["seat", f"{code(seat.name)} {_answering(seal.seat_at(seat.name))}"] for seat in seal.gate.seats]
+
+
+def _answering(seat: Mapping[str, JsonValue]) -> str:
+    return code(f"{seat.get('version')} {seat.get('fingerprint')}")
 
 
 def _received(seal: Seal) -> list[list[str]]:

@@ -74,12 +74,17 @@ def plan(gate: Gate, prompts_count: int, order_seed: int) -> list[Task]:
 
 @dataclass(frozen=True)
 class Share:
-    """What one seat is given: tasks in their order, its client, what its generations share, how hard it is pressed."""
+    """What one seat is given: tasks in their order, its client, what its generations share, how hard it is pressed.
+
+    `one_of_several`: a request that brought nothing is held until the seat has worked off its share, and is no error of
+    the request's when the seat is lost meanwhile.
+    """
 
     tasks: Sequence[Task]
     client: SeatClient
     run: Run
     pace: Pace
+    one_of_several: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,8 @@ class Driver:
         self._client, self._run, self._pace = share.client, share.run, share.pace
         self._queue: Iterator[Task] = iter(share.tasks)
         self._asked: dict[Task, None] = {}
+        self._unheard: set[Task] = set()
+        self._held: list[Generation] = []
         self._shown = all_shown(share.run.gate, share.run.beats, share.run.probe)
         arms = share.run.gate.arms
         self._models = {name: arm.model for name, arm in arms.all().items()}
@@ -146,15 +153,20 @@ class Driver:
                     group.create_task(self._work())
         except ExceptionGroup as failures:
             raise min(failures.exceptions, key=is_down) from None
+        for generation in self._held:
+            self._desk.take(generation)
 
     def left(self) -> list[Task]:
-        """The tasks that are not recorded, those that were being asked first; they are another's from now on."""
+        """The tasks that are not recorded, those that were asked first; they are another's from now on."""
         return [*self._asked, *self._queue]
 
     async def _work(self) -> None:
         for task in self._queue:
             self._asked[task] = None
             generation = await self._settle(task)
+            if self._share.one_of_several and task in self._unheard:
+                self._held.append(generation)
+                continue
             self._desk.take(generation)
             del self._asked[task]
 
@@ -178,6 +190,7 @@ class Driver:
                 alone = not fault.answered and self._answered == answered_before
                 if fault.stops or isinstance(fault, UnreachableError) or alone:
                     raise self._stopped(task, fault, attempt) from None
+                self._unheard |= set() if fault.answered else {task}
                 told = fault.headers if isinstance(fault, NotCreditedError) else {}
                 return self._record(record, Answer("", None, headers=told), error=printable(fault.message))
             self._answered += 1

@@ -53,6 +53,10 @@ class Seat:
         adapter = card("voice-one", parent="base") | {"root": self.root}
         await wire.send({"object": "list", "data": [card("base"), adapter]})
 
+    def revive(self) -> None:
+        """Answer again, at the same address."""
+        asyncio.run_coroutine_threadsafe(self.faulty.listen(self.faulty.port), self.loop).result(10)
+
     def mend(self) -> None:
         """Behave well again."""
         self.weights, self.root, self.fingerprint = "voice-one", "/models/voice-one", "f-1"

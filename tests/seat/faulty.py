@@ -170,9 +170,21 @@ class FaultySeat:
 
     async def __aenter__(self) -> Self:
         self._tasks: set[asyncio.Task[None]] = set()
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+        self._wires: set[Wire] = set()
+        await self.listen(0)
         return self
+
+    async def listen(self, port: int) -> None:
+        """Answer at a port; 0: at any that is free."""
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", port)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+
+    def die(self) -> None:
+        """Answer nobody any more, those that are being answered included, as a killed process; `listen` ends it."""
+        self._server.close()
+        for wire in list(self._wires):
+            wire.reset()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -190,16 +202,19 @@ class FaultySeat:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        wire = Wire(writer)
         self._tasks.add(task)
+        self._wires.add(wire)
         self.active += 1
         self.most_active = max(self.most_active, self.active)
         try:
-            await self._serve(await _read(reader), Wire(writer))
+            await self._serve(await _read(reader), wire)
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass  # the client hung up, or the test is over
         finally:
             self.active -= 1
             self._tasks.discard(task)
+            self._wires.discard(wire)
             writer.close()
 
     async def _serve(self, request: Request, wire: Wire) -> None:
