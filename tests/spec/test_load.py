@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
+from gates.errors import InputError
 from gates.spec.asking import Seat
 from gates.spec.load import json_schema, load_gate
 from gates.spec.schema import Gate
@@ -83,6 +84,26 @@ def test_the_json_schema_accepts_what_the_loader_accepts(
     path = tmp_path / "gate.yaml"
     path.write_text(yaml.safe_dump(gate), encoding="utf-8")
     assert load_gate(path).name == "lv-bronte"
+
+
+TWO = [{"base_url": "http://a/v1"}, {"base_url": "http://b/v1", "concurrency": 2}]
+
+
+def test_several_seats_stand_in_the_place_of_one(tmp_path: Path) -> None:
+    path = tmp_path / "gate.yaml"
+    gate = {name: value for name, value in _example().items() if name != "seat"}
+    path.write_text(yaml.safe_dump({**gate, "seats": TWO, "unlike_seats": "until Friday"}), encoding="utf-8")
+    loaded = load_gate(path)
+    assert [(seat.name, seat.concurrency) for seat in loaded.servers] == [("http://a/v1", 8), ("http://b/v1", 2)]
+    assert "seat" not in loaded.as_json()
+    for wrong, said in (
+        ({"seat": "embedded", "seats": TWO}, "seat or seats: name one of them"),
+        ({}, "seat or seats: name one of them"),
+        ({"seat": "embedded", "unlike_seats": "until Friday"}, "unlike_seats belongs to seats"),
+    ):
+        path.write_text(yaml.safe_dump({**gate, **wrong}), encoding="utf-8")
+        with pytest.raises(InputError, match=said):
+            load_gate(path)
 
 
 @pytest.mark.parametrize(
