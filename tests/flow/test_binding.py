@@ -163,6 +163,8 @@ def test_a_change_of_what_is_bound_is_refused_by_its_name(
 RULES: dict[str, Any] = {
     "question": "Does it fly?",
     "seat": {"base_url": "http://127.0.0.1:9/v1"},
+    "seats": [{"base_url": "http://127.0.0.1:8/v1"}, {"base_url": "http://127.0.0.1:9/v1"}],
+    "unlike_seats": "until Friday",
     "arms": {"base": "base", "candidates": {"two": {"model": "voice-one", "adapter": "one.gguf"}}},
     "corpora": {"train": "author/heldout", "heldout": "author/train", "reference": "others"},
     "prompts": {"file": "beats.txt", "template": "Scene: {beat}"},
@@ -189,6 +191,10 @@ def test_a_change_of_the_gate_is_refused_field_by_field(
     sealed: Sealed, monkeypatch: pytest.MonkeyPatch, field: str
 ) -> None:
     rule(field, RULES[field])(sealed, monkeypatch)
+    if field in {"seats", "unlike_seats"}:
+        # Several seats stand in the place of one, and they alone may be unlike.
+        several = {name: value for name, value in json.loads(sealed.gate.read_bytes()).items() if name != "seat"}
+        sealed.gate.write_text(json.dumps(several | {"seats": RULES["seats"]}), "utf-8")
     if field == "judge":
         # A judge without an axis for it is no gate.
         rule("damage", {"judged_on_beat": {"margin": 0.5}})(sealed, monkeypatch)
