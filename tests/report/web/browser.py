@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 
 from selenium import webdriver
@@ -77,6 +78,43 @@ def press(driver: WebDriver, *keys: str) -> None:
     """Press keys where the focus is, as a person without a mouse does."""
     for key in keys:
         ActionChains(driver).send_keys(key).perform()
+
+
+def shown_as(driver: WebDriver, *, media: str = "", scheme: str = "light", width: int = 1280) -> None:
+    """Show the page in a theme, on a screen that wide, or printed."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def offline(driver: WebDriver, wanted: bool = True) -> None:
+    """Take the network away, or give it back."""
+    rates = {"latency": 0, "downloadThroughput": 0 if wanted else -1, "uploadThroughput": 0 if wanted else -1}
+    driver.execute_cdp_cmd("Network.enable", {})
+    driver.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": wanted, **rates})
+
+
+def faults(driver: WebDriver) -> list[str]:
+    """What axe calls serious or critical on the page in both themes, wide and on a phone, and what scrolls sideways."""
+    driver.set_script_timeout(240)
+    driver.execute_script(files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
+    found = []
+    for scheme in ("light", "dark"):
+        for width in (1280, 390):
+            shown_as(driver, scheme=scheme, width=width)
+            told = driver.execute_async_script("axe.run(document).then(arguments[0])")
+            assert told["passes"], "axe has looked at nothing"
+            found += [
+                f"{scheme}, {width}: {fault['id']}: {node['target']}"
+                for fault in told["violations"]
+                if fault["impact"] in ("serious", "critical")
+                for node in fault["nodes"][:3]
+            ]
+            if driver.execute_script("return document.documentElement.scrollWidth") > width:
+                found.append(f"{scheme}, {width}: the page scrolls sideways")
+    shown_as(driver)
+    return found
 
 
 def text(driver: WebDriver, name: str) -> str:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from selenium.webdriver.remote.webdriver import WebDriver
 
 from gates.record.votes import Votes
 from tests.finished import finished_run
-from tests.report.web.browser import ESCAPE, chromium, complaints, opened, press, served, text, until
+from tests.report.web.browser import ESCAPE, complaints, faults, opened, press, served, text, until
 from tests.report.web.test_review_page import evil
 
 
 @pytest.mark.slow
-def test_a_reader_votes_by_keyboard_alone(tmp_path: Path, root: Path) -> None:
+@pytest.mark.xdist_group("browser")
+def test_a_reader_votes_by_keyboard_alone(tmp_path: Path, root: Path, driver: WebDriver) -> None:
     cache = tmp_path / "cache"
     folder = finished_run(tmp_path / "work", cache, evil)
     words = ("read", folder, "--blind", "--trials", "2", "--by", "ann")
-    with served(*words, cache=cache, root=root) as address, chromium() as driver:
+    with served(*words, cache=cache, root=root) as address:
         opened(driver, address)
         assert text(driver, "place") == "Trial 1 of 2"
         assert driver.execute_script("return document.querySelectorAll('article').length") == 3
@@ -34,4 +36,5 @@ def test_a_reader_votes_by_keyboard_alone(tmp_path: Path, root: Path) -> None:
         page = driver.execute_script("return document.documentElement.outerHTML")
         assert [label for label in ("candidate", "base", "held", "one") if f">{label}<" in page] == []
         assert complaints(driver) == []
+        assert faults(driver) == []
     assert len(Votes(folder).read()) == 2

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from selenium.webdriver.remote.webdriver import WebDriver
 
 from gates.flow.review import open_reading
 from gates.record.ledger import Ledger
 from tests.finished import COPIED, TWO, finished_run, two_voices
 from tests.flow.conftest import gates, lines
-from tests.report.web.browser import ESCAPE, chromium, complaints, opened, press, served, text, until
+from tests.report.web.browser import ESCAPE, complaints, faults, opened, press, served, text, until
 
 EVIL = "<script>window.owned=1</script><img src=x onerror='window.owned=1'><b>bold</b> </p></main>"
 
@@ -20,13 +21,16 @@ def evil(arm: str, prompt: int, seed: int) -> str:
 
 
 @pytest.mark.slow
-def test_a_run_is_read_by_keyboard_alone(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.xdist_group("browser")
+def test_a_run_is_read_by_keyboard_alone(
+    tmp_path: Path, root: Path, driver: WebDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache = tmp_path / "cache"
     monkeypatch.setenv("GATES_CACHE", str(cache))
     folder = finished_run(tmp_path / "work", cache, evil, **TWO, question=f"Is {EVIL} good?")
     reading = open_reading(folder, cache)
     names = list(reading.needed())
-    with served("review", folder, "--web", "--by", "ann", cache=cache, root=root) as address, chromium() as driver:
+    with served("review", folder, "--web", "--by", "ann", cache=cache, root=root) as address:
         opened(driver, address)
         assert driver.title == "Review of small 001, as ann"
         assert text(driver, "question") == f"Is {EVIL} good?"
@@ -62,6 +66,7 @@ def test_a_run_is_read_by_keyboard_alone(tmp_path: Path, root: Path, monkeypatch
         until(driver, f"return document.querySelector('[aria-current]').dataset.name === '{names[1]}'")
         assert driver.execute_script("return document.getElementById('note').value") == "copied"
         assert complaints(driver) == []
+        assert faults(driver) == []
 
         # A second browser with the same address is not let in; the first may load the page again.
         driver.refresh()
