@@ -87,7 +87,14 @@ def test_the_page_links_to_the_runs_and_holds_no_markup_of_a_text(workspace: Pat
     assert all((workspace / "reports" / link).is_file() for link in links)
     assert "<i>tester</i>" in seen.text
     assert not [tag for tag, _ in seen.tags if tag in ("i", "img", "script", "link")]
-    assert "author over time" in document
+    (figure,) = re.findall(r"<figure.*?</figure>", document, re.DOTALL)
+    assert "<h3>author over time</h3>" in figure
+    assert re.search(r"<figcaption>[A-Z][^.]+\.</figcaption>", figure)
+    behind = next(table for table in seen.tables if table[0] == ["candidate", "begun", "move", "required", "verdict"])
+    judged = history(workspace).runs[0].candidates
+    assert [[row[0], row[2], row[4]] for row in behind[1:]] == [
+        [f"small 001 {name}", f"{one.move:+.3f}", one.outcome] for name, one in judged.items() if one.move is not None
+    ]
     policy = next(attributes["content"] for _, attributes in seen.tags if attributes.get("http-equiv"))
     assert re.fullmatch(r"default-src 'none'; style-src 'sha256-[^']+'; base-uri 'none'; form-action 'none'", policy)
 

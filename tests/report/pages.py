@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from gates.judge.verdict import judge
@@ -11,7 +12,7 @@ from gates.measure.movers import Mover, Movers
 from gates.record.seal import SealOnDisk
 from gates.record.votes import Trial, Vote, Who, tallies
 from gates.records import Generation
-from gates.report.html.model import Matched, Page, Place
+from gates.report.html.model import Line, Matched, Page, Place
 from tests.judge.arms import (
     HASH,
     PROMPTS,
@@ -144,4 +145,26 @@ def a_page(said: str = HOSTILE, **changes: object) -> Page:
     )
 
 
-__all__ = ["HOSTILE", "SEEDS", "SOURCE", "a_generation", "a_page"]
+def some_lines(said: str = HOSTILE) -> list[Line]:
+    """Runs of two authors over time: judged, spoiled, still running."""
+    lines = []
+    for place, (outcome, move) in enumerate((("FAIL", 0.05), ("INCONCLUSIVE", 0.1), ("PASS", 0.4), ("INVALID", None))):
+        for author in ("bronte", "hemingway"):
+            one = Line(
+                place=f"lv-{author} {place + 1:03d}",
+                author=author,
+                begun=f"2026-0{place + 1}-01",
+                state="finished",
+                standing="prospective",
+                page=f"lv-{author}/{place + 1:03d}/report.html",
+                candidate=f"{author}-{place} {said}",
+                outcome=outcome,
+                move=move,
+                required=None if move is None else 0.12,
+                events=(f"sign-off by {said}: hold",) if place == 2 else (),
+            )
+            lines.append(one)
+    return [*lines, replace(lines[-1], state="running", outcome="", candidate="", page="")]
+
+
+__all__ = ["HOSTILE", "SEEDS", "SOURCE", "a_generation", "a_page", "some_lines"]

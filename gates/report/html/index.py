@@ -24,7 +24,7 @@ def render_index(lines: Sequence[Line], name: str) -> str:
     authors = list(dict.fromkeys(line.author for line in lines if line.move is not None))
     return (
         environment()
-        .from_string(part("index.html"))
+        .from_string(part("shared.html") + part("index.html"))
         .render(
             name=name,
             lines=list(lines),
@@ -51,7 +51,8 @@ def _trend(place: int, author: str, lines: Sequence[Line]) -> Picture:
                 axes.plot(
                     [line.required] * 2, [height - 0.35, height + 0.35], color=MUTED, linewidth=1.4, linestyle=":"
                 )
-            rows.append((f"{line.place} {line.candidate}", number(line.move, signed=True), number(line.required)))
+            named, moved = f"{line.place} {line.candidate}", number(line.move, signed=True)
+            rows.append((named, line.begun, moved, number(line.required), line.outcome))
         axes.set_yticks(list(reversed(range(len(shown)))), [short(f"{n.place} {n.candidate}", 34) for n in shown])
         axes.set_ylim(-0.6, len(shown) - 0.4)
         axes.grid(axis="x", linewidth=0.6)
@@ -62,4 +63,5 @@ def _trend(place: int, author: str, lines: Sequence[Line]) -> Picture:
         "Every candidate in the order of time, the newest last: how far it moved, what its floor required (dotted), "
         "and in colour and shape whether it passed the whole gate (a disc) or not (a cross)."
     )
-    return Picture(f"trend-{place}", f"{author} over time", caption, svg, ("run", "move", "required"), tuple(rows))
+    head = ("candidate", "begun", "move", "required", "verdict")
+    return Picture(f"trend-{place}", f"{author} over time", caption, svg, head, tuple(rows))

@@ -49,7 +49,7 @@ def render(page: Page) -> str:
     answers = [answer for beat in beats for _, row in beat.seeds for answer in row]
     return (
         environment()
-        .from_string(part("page.html"))
+        .from_string(part("shared.html") + part("page.html"))
         .render(
             page=page,
             gate=page.sealed.seal.gate,

@@ -70,6 +70,12 @@ def opened(driver: WebDriver, address: str) -> None:
     until(driver, "return document.body.dataset.ready === 'yes'")
 
 
+def seen(driver: WebDriver, address: str) -> None:
+    """Open a file and wait until it is there."""
+    driver.get(address)
+    until(driver, "return document.readyState === 'complete' && document.querySelector('main') !== null")
+
+
 def until(driver: WebDriver, script: str) -> None:
     WebDriverWait(driver, 60).until(lambda d: d.execute_script(script))
 

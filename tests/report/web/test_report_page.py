@@ -7,9 +7,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
 
-from gates.report.html import html_report
-from tests.report.pages import HOSTILE, a_page
-from tests.report.web.browser import complaints, faults, offline, shown_as, until
+from gates.report.html import html_index, html_report
+from tests.report.pages import HOSTILE, a_page, some_lines
+from tests.report.web.browser import complaints, faults, offline, seen, shown_as, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -26,8 +26,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 def page(driver: WebDriver, report: str) -> WebDriver:
     """The browser without a network, on the page."""
     offline(driver)
-    driver.get(report)
+    seen(driver, report)
     return driver
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("index") / "index.html"
+    path.write_text(html_index(some_lines(HOSTILE), HOSTILE), encoding="utf-8")
+    return path.as_uri()
 
 
 def focused(driver: WebDriver, selector: str) -> WebDriver:
@@ -43,6 +50,19 @@ def test_no_serious_fault_and_nothing_on_the_console(page: WebDriver) -> None:
     assert faults(page) == []
     assert page.execute_script("return document.body.id") == ""
     assert complaints(page) == []
+
+
+def test_the_index_has_no_serious_fault_and_nothing_on_the_console(driver: WebDriver, index: str) -> None:
+    offline(driver)
+    seen(driver, index)
+    summary = driver.find_element(By.CSS_SELECTOR, "figure summary")
+    table = driver.find_element(By.CSS_SELECTOR, "figure table")
+    assert not table.is_displayed()
+    summary.send_keys(Keys.ENTER)
+    assert table.is_displayed()
+    assert faults(driver) == []
+    assert driver.execute_script("return document.body.id") == ""
+    assert complaints(driver) == []
 
 
 def test_texts_are_filtered_and_found_by_keyboard_alone(page: WebDriver) -> None:
