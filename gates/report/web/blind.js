@@ -17,7 +17,7 @@ function passage(text, n) {
   const heading = make("h3", `Passage ${n + 1}`);
   const choices = make("div", undefined, "choices");
   choices.append(question("author", "the author's", n, `${n + 1}`), question("best", "reads best", n, "qwe"[n]));
-  article.append(heading, make("p", `${text} …`, "text"), choices);
+  article.append(heading, choices, make("p", `${text} …`, "text"));
   return article;
 }
 
