@@ -6,7 +6,7 @@ interval. A decision uses one of them.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -102,10 +102,32 @@ def cluster_bootstrap(diff: Array, level: float, resamples: int, rng: np.random.
     _check_level(level)
     if diff.ndim < 2 or diff.size == 0:
         raise UsageError(f"differences of shape {diff.shape} cannot be resampled", next_step="give (prompts, seeds)")
-    prompts = diff.shape[-2]
-    draws = rng.multinomial(prompts, np.full(prompts, 1 / prompts), size=resamples) / prompts
+    draws = _resamples(diff.shape[-2], resamples, rng)
     low, high = np.quantile(diff.mean(axis=-1) @ draws.T, [1 - level, level], axis=-1)
     return low, high
+
+
+def _resamples(prompts: int, resamples: int, rng: np.random.Generator) -> Array:
+    """How often each of the prompts is drawn, as a share of all draws (R, P), and `rng` moved on.
+
+    Every axis of every run that is judged by the same generator draws the same: it is drawn once.
+    """
+    state = rng.bit_generator.state
+    if state["bit_generator"] != "PCG64" or state["has_uint32"]:
+        return np.asarray(rng.multinomial(prompts, np.full(prompts, 1 / prompts), size=resamples) / prompts)
+    draws, after = _drawn(prompts, resamples, state["state"]["state"], state["state"]["inc"])
+    rng.bit_generator.state = {**state, "state": {"state": after, "inc": state["state"]["inc"]}}
+    return draws
+
+
+@lru_cache(maxsize=16)
+def _drawn(prompts: int, resamples: int, state: int, inc: int) -> tuple[Array, int]:
+    """The draws of a PCG64 generator in that state, and the state it is left in."""
+    bits = np.random.PCG64()
+    bits.state = {"bit_generator": "PCG64", "state": {"state": state, "inc": inc}, "has_uint32": 0, "uinteger": 0}
+    draws = np.random.Generator(bits).multinomial(prompts, np.full(prompts, 1 / prompts), size=resamples) / prompts
+    draws.setflags(write=False)
+    return draws, int(bits.state["state"]["state"])
 
 
 def paired_change(

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from gates.cli.output import print_json, say, tell
+from gates.cli.engine import engine_at
+from gates.cli.output import print_json, tell
 from gates.cli.show import as_json
 from gates.corpora.files import read_prompts, read_texts
-from gates.corpora.streams.extra import missing
 from gates.errors import ExitCode, UsageError
-from gates.flow.overlap import Engine, Here
 from gates.flow.overlap import overlap as measure
 from gates.measure.overlap import Overlap, OverlapRun
 
@@ -52,26 +49,13 @@ def overlap(
         if any(prompt is not None for prompt in given):
             raise UsageError("the texts bring their own prompts", next_step="leave --prompts out")
         given = read_prompts(prompts, len(found))
-    with _engine(engine) as where:
+    with engine_at(engine, "parts of the sources read") as where:
         result = measure(sources, found, given, n, where)
     if json_wanted:
         print_json(result.as_json())
     else:
         _print(result)
     return ExitCode.PASS
-
-
-@contextmanager
-def _engine(address: str | None) -> Iterator[Engine]:
-    if address is None:
-        yield Here()
-        return
-    try:
-        from gates.flow.cluster.engine import connected  # noqa: PLC0415 - an optional extra
-    except ModuleNotFoundError as error:
-        raise missing(error) from None
-    with connected(address, lambda done, total: say(f"{done} of {total} parts of the sources read")) as engine:
-        yield engine
 
 
 def _print(result: Overlap) -> None:

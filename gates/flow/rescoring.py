@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from pydantic import JsonValue
 
-from gates.errors import RecordError, UsageError
+from gates.errors import GatesError, RecordError, UsageError
 from gates.flow.axes import axes_of
 from gates.flow.binding import signatures
 from gates.flow.finished import FinishedRun, read_run
 from gates.flow.floors import rules_of
+from gates.flow.overlap import Engine, Here
 from gates.flow.regauging import Gauge, floor_named, refuse_other_texts, sealed_signatures
 from gates.flow.sealing import gate_file
 from gates.flow.world import World
-from gates.judge.standing import weakest
+from gates.judge.standing import Standing, weakest
 from gates.judge.verdict import Verdict, judge
 from gates.measure.figures import Measurements
 from gates.record.body import said
@@ -35,7 +37,7 @@ from gates.record.rescore import (
 from gates.record.rules import Holder, Rule, axis_rules, held, rule_standing, with_axis
 from gates.record.standing import IMPORTED, History, attempts_at
 from gates.record.store import gate_lock
-from gates.records import canonical
+from gates.records import Sha256, canonical
 from gates.report.rescored import rescored_markdown
 from gates.report.wording import in_order, threshold_of, value_of, why_changed
 from gates.spec.fields import RETIRED
@@ -63,11 +65,21 @@ class Rescored:
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """One run that is to be judged again, and where its texts are: all that a worker needs, which sees its folder."""
+
+    folder: Path
+    cache: Path
+    asked: Asked
+
+
+@dataclass(frozen=True)
 class _Case:
     """A run, the gate that judges it now, and the ledger as it stands."""
 
     run: FinishedRun
     gate: Gate
+    file: str
     history: History
     gauge: Gauge
     made: dict[str, JsonValue] = field(default_factory=dict)
@@ -77,31 +89,93 @@ class _Case:
         return self.history.run(self.run.store.gate, self.run.store.number)
 
 
+@dataclass(frozen=True)
+class Weighed:
+    """What judging a run again comes to. It rests on the run, and on the seals and runs of the ledger alone.
+
+    `known` names those records; `measurements` are there where the run was measured otherwise.
+    """
+
+    verdict: Verdict
+    measurements: Measurements | None
+    axes: dict[str, Standing]
+    held: tuple[HeldRule, ...]
+    texts: Literal["not needed", "used", "missing"]
+    inputs: dict[str, JsonValue] | None
+    known: tuple[Sha256, ...]
+
+
 def rescore(folder: Path, world: World, asked: Asked) -> Rescored:
     """Judge the finished run in `folder` again, and enter the new verdict beside the old one.
 
     The same asked again before anything else is entered, as after an interruption, is the same re-score.
     Raises UsageError for a rule or gate that cannot judge it, RecordError where no finished run is.
     """
-    run = read_run(folder)
+    (made,) = rescore_all([folder], world, asked)
+    if isinstance(made, GatesError):
+        raise made
+    return made
+
+
+def rescore_all(
+    folders: Sequence[Path], world: World, asked: Asked, engine: Engine | None = None
+) -> Iterator[Rescored | GatesError]:
+    """Judge finished runs again, each as `rescore` does, and enter them one after another in the order given.
+
+    What is costly runs on the engine, here or on a cluster whose workers see the workspace under the same path; records
+    are written here alone, so they are the same wherever it ran. For a run that cannot be judged again its error comes
+    in its place, and the others are judged all the same.
+    """
+    wanted = [Wanted(folder.resolve(), world.cache.resolve(), asked) for folder in folders]
+    found = (engine or Here()).run(dict, weigh, wanted)
+    for one, weighed in zip(wanted, found, strict=True):
+        try:
+            if isinstance(weighed, GatesError):
+                raise weighed
+            yield _entered(one, weighed, world)
+        except GatesError as error:
+            yield error
+
+
+def weigh(_: object, wanted: Wanted) -> Weighed | GatesError:
+    """Judge one run again, nothing written; an error is a result like others."""
+    try:
+        return _weighed(_case(wanted))
+    except GatesError as error:
+        return error
+
+
+def _case(wanted: Wanted) -> _Case:
+    run = read_run(wanted.folder)
+    gate, file = _asked_gate(run, wanted.asked)
     ledger = Ledger(run.workspace / "prereg")
-    gate, file = _asked_gate(run, asked)
+    history = History(ledger.prereg, ledger.entries())
+    return _Case(run, gate, file, history, Gauge(run, wanted.cache, gate, run.workspace / file, texts=True))
+
+
+def _entered(wanted: Wanted, weighed: Weighed, world: World) -> Rescored:
+    """Write a re-score and enter it in the ledger as it stands now."""
+    asked, case = wanted.asked, _case(wanted)
+    run, ledger = case.run, Ledger(case.run.workspace / "prereg")
     with gate_lock(run.workspace / "reports", run.store.gate):
-        history = History(ledger.prereg, ledger.entries())
-        gauge = Gauge(run, world.cache, gate, run.workspace / file, texts=True)
+        case = replace(case, history=History(ledger.prereg, ledger.entries()))
         stamp = world.stamp()
-        about: dict[str, JsonValue] = {
-            "asked": f"rule {asked.rule}" if asked.rule else f"gate {file}",
-            "reason": asked.reason,
-            "gate_file": file,
-            "run": run.store.number,
-            "at": stamp.at,
-            "by": stamp.by,
-        }
-        if again := _entered_last(run, gate, history, about):
-            world.say("re-scored already, and nothing has been entered since")
+        case.made.update(
+            {
+                "asked": f"rule {asked.rule}" if asked.rule else f"gate {case.file}",
+                "reason": asked.reason,
+                "gate_file": case.file,
+                "run": run.store.number,
+                "at": stamp.at,
+                "by": stamp.by,
+            }
+        )
+        if again := _entered_last(run, case.gate, case.history, case.made):
+            world.say(f"{wanted.folder}: re-scored already, and nothing else has been entered since")
             return again
-        made, verdict, measurements, report = _scored(_Case(run, gate, history, gauge, about))
+        if weighed.known != _known(case.history):  # somebody sealed or ran a gate meanwhile
+            weighed = _weighed(case)
+        made, verdict, measurements, report = _scored(case, weighed)
         number = next_number(ledger, run.store)
         body = write_rescore(run.store, number, made, verdict, measurements, report)
         ledger.append("rescore", run.store.gate, body, stamp)
@@ -109,16 +183,17 @@ def rescore(folder: Path, world: World, asked: Asked) -> Rescored:
 
 
 def _entered_last(run: FinishedRun, gate: Gate, history: History, about: Mapping[str, JsonValue]) -> Rescored | None:
-    """The re-score that the ledger ends with, where it is this very one."""
-    last = history.records[-1]
-    mine = last.entry.kind == "rescore" and last.entry.gate == run.store.gate
-    if not mine or said(last, "run", int) != run.store.number:
-        return None
-    folder = rescore_folder(run.store, said(last, "rescore", int))
-    found = read_rescore(folder, last)
-    told = found.rescore.as_json()
-    same = found.rescore.gate == gate and all(told[name] == value for name, value in about.items() if name != "at")
-    return Rescored(found.rescore, found.verdict, run.verdict, folder) if same else None
+    """This very re-score, where the ledger ends with it, or with it and others that were asked for in the same words."""
+    for last in reversed(history.records):
+        if last.entry.kind != "rescore" or last.entry.body["asked"] != about["asked"]:
+            return None
+        if last.entry.gate == run.store.gate and said(last, "run", int) == run.store.number:
+            folder = rescore_folder(run.store, said(last, "rescore", int))
+            found = read_rescore(folder, last)
+            told = found.rescore.as_json()
+            same = found.rescore.gate == gate and all(told[name] == about[name] for name in about if name != "at")
+            return Rescored(found.rescore, found.verdict, run.verdict, folder) if same else None
+    return None
 
 
 def derive_again(run: FinishedRun, cache: Path, entered: Stored) -> tuple[RescoreFiles, RescoreFiles]:
@@ -133,10 +208,10 @@ def derive_again(run: FinishedRun, cache: Path, entered: Stored) -> tuple[Rescor
     history = History(prereg, Ledger(prereg).entries()).as_of(made.as_of)
     gauge = Gauge(run, cache, made.gate, run.workspace / made.gate_file, texts=made.texts != "missing")
     about = {name: made.as_json()[name] for name in ("asked", "reason", "gate_file", "run", "at", "by")}
-    case = _Case(run, made.gate, history, gauge, about)
+    case = _Case(run, made.gate, made.gate_file, history, gauge, about)
     if _version(case) != made.signatures:
         raise RecordError(f"{folder / 'rescore.json'}: not derived again, it was made with other versions of measures")
-    again, verdict, measurements, report = _scored(case)
+    again, verdict, measurements, report = _scored(case, _weighed(case))
     if made.texts == "used" and again.texts == "missing":
         raise RecordError(f"{folder / 'rescore.json'}: {gauge.why_missing}")
     if again.inputs != made.inputs:
@@ -165,8 +240,13 @@ def _asked_gate(run: FinishedRun, asked: Asked) -> tuple[Gate, str]:
         ) from None
 
 
-def _scored(case: _Case) -> tuple[Rescore, Verdict, Measurements | None, str]:
-    """The re-score, its verdict, its own measurements where it measured otherwise, and its report. Nothing written."""
+def _known(history: History) -> tuple[Sha256, ...]:
+    """The records that standings and rules rest on."""
+    return tuple(record.sha256 for record in history.records if record.entry.kind != "rescore")
+
+
+def _weighed(case: _Case) -> Weighed:
+    """The run judged again, and under every rule that the ledger holds."""
     run, gate = case.run, case.gate
     measurements = case.gauge.figures(gate)
     if isinstance(measurements, str):
@@ -176,10 +256,23 @@ def _scored(case: _Case) -> tuple[Rescore, Verdict, Measurements | None, str]:
     rules = axis_rules(gate, _signatures(case, remeasured=remeasured))
     sealed = axis_rules(run.seal.gate, run.seal.binding.signatures)
     axes = {axis: rule_standing(case.history, case.started, axis, rules.get(axis)) for axis in {**sealed, **rules}}
-    standing = weakest(axes.values())
     changed = [axis for axis in {**sealed, **rules} if sealed.get(axis) != rules.get(axis)]
     tried = [axis for axis in dict.fromkeys(["voice", *changed]) if axis in rules]
-    rows = tuple(row for axis in tried for row in _held(case, axis, rules[axis]))
+    return Weighed(
+        verdict=judged,
+        measurements=measurements if remeasured else None,
+        axes=axes,
+        held=tuple(row for axis in tried for row in _held(case, axis, rules[axis])),
+        texts=case.gauge.state,
+        inputs=case.gauge.inputs,
+        known=_known(case.history),
+    )
+
+
+def _scored(case: _Case, weighed: Weighed) -> tuple[Rescore, Verdict, Measurements | None, str]:
+    """The re-score, its verdict, its own measurements where it measured otherwise, and its report. Nothing written."""
+    run, gate, judged, remeasured = case.run, case.gate, weighed.verdict, weighed.measurements is not None
+    standing = weakest(weighed.axes.values())
     imported = [str(IMPORTED)] if standing.name == "imported" else []
     verdict = judged.model_copy(
         update={
@@ -199,20 +292,20 @@ def _scored(case: _Case) -> tuple[Rescore, Verdict, Measurements | None, str]:
                 "gate": gate.as_json(),
                 "first": _said_first(case, remeasured=remeasured),
                 "standing": standing.as_json(),
-                "axes": {axis: found.as_json() for axis, found in axes.items()},
+                "axes": {axis: found.as_json() for axis, found in weighed.axes.items()},
                 "changes": [change.as_json() for change in _changes(run.verdict, verdict)],
-                "held": [row.as_json() for row in rows],
+                "held": [row.as_json() for row in weighed.held],
                 "earlier": _earlier(case),
-                "texts": case.gauge.state,
+                "texts": weighed.texts,
                 "signatures": _version(case),
-                "inputs": case.gauge.inputs if remeasured else None,
+                "inputs": weighed.inputs if remeasured else None,
                 "as_of": list(case.history.heads),
             }
         ),
         where="rescore.json",
     )
     verdict = Verdict.parse(canonical(verdict.as_json()), where="verdict.json")
-    return made, verdict, measurements if remeasured else None, rescored_markdown(run.sealed, made, verdict)
+    return made, verdict, weighed.measurements, rescored_markdown(run.sealed, made, verdict)
 
 
 def _signatures(case: _Case, *, remeasured: bool) -> dict[str, str]:

@@ -97,6 +97,7 @@ class Source:
     head_path: str
 
 
+@lru_cache(maxsize=4)
 def read(source: Source) -> tuple[Stored, ...]:
     """Every record in file order, the chain checked. Raises TamperedError naming file, line and break."""
     *lines, rest = source.lines.split(b"\n")

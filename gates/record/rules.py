@@ -12,12 +12,15 @@ from gates.record.body import said
 from gates.record.chain import Stored
 from gates.record.seal import Seal
 from gates.record.standing import IMPORTED, History, standing_of
-from gates.records import canonical
+from gates.records import Sha256, canonical
 from gates.spec.limits import Damage
 from gates.spec.schema import Gate
 
 Rule = dict[str, JsonValue]
 """Everything that decides an axis: settings and parameters, number of seeds, names and versions of measure and rule."""
+
+_SEALED: dict[Sha256, dict[str, tuple[bytes, Rule]]] = {}
+"""The rules of each seal by axis, with their canonical form; a seal's name is the hash of all that they come from."""
 
 
 def axis_rules(gate: Gate, signatures: Mapping[str, str]) -> dict[str, Rule]:
@@ -79,10 +82,13 @@ class Holder:
 def held(history: History, axis: str) -> Iterator[tuple[Rule, list[Holder]]]:
     """Every rule that the ledger holds for an axis, in its order, each with all its holders."""
     found: dict[bytes, tuple[Rule, list[Holder]]] = {}
-    for record, seal in history.seals.values():
-        rule = axis_rules(seal.gate, seal.binding.signatures).get(axis)
-        if rule is not None:
-            found.setdefault(canonical(rule), (rule, []))[1].append(Holder(record, seal))
+    for name, (record, seal) in history.seals.items():
+        if name not in _SEALED:
+            rules = axis_rules(seal.gate, seal.binding.signatures)
+            _SEALED[name] = {axis: (canonical(rule), rule) for axis, rule in rules.items()}
+        if axis in _SEALED[name]:
+            key, rule = _SEALED[name][axis]
+            found.setdefault(key, (rule, []))[1].append(Holder(record, seal))
     yield from found.values()
 
 

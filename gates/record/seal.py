@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
-from gates.errors import RefusedError, TamperedError, UsageError
+from gates.errors import RecordError, RefusedError, TamperedError, UsageError
 from gates.record.body import said
 from gates.record.files import write_once
 from gates.record.ledger import Ledger, Stamp, Stored
@@ -136,7 +137,16 @@ def read_seal(prereg: Path, name: str, file: str) -> SealOnDisk:
         raise TamperedError(
             f"{path}: SHA-256 is {sha256(data)}, the ledger says {name}", next_step="restore the file from git"
         )
-    return SealOnDisk(name, path, Seal.parse(data, where=str(path)))
+    try:
+        return SealOnDisk(name, path, _parsed(data))
+    except RecordError:
+        return SealOnDisk(name, path, Seal.parse(data, where=str(path)))
+
+
+# What is read again and again for one ledger is parsed once; its bytes are looked at each time.
+@lru_cache(maxsize=1 << 10)
+def _parsed(data: bytes) -> Seal:
+    return Seal.parse(data, where="a seal")
 
 
 def unchecked(prereg: Path, records: Sequence[Stored]) -> list[str]:
