@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import dask
@@ -15,14 +17,17 @@ import pytest
 from distributed import LocalCluster
 
 from gates.corpora.files import NamedText
-from gates.errors import GatesError, InputError, UsageError
+from gates.errors import GatesError, InputError, RecordError, UsageError
 from gates.flow import overlap as module
 from gates.flow.cluster.engine import connected
 from gates.flow.overlap import Here, Left, overlap, sift
+from gates.flow.rescoring import Asked, rescore_all
+from gates.flow.world import World
 from gates.measure.sieve import Sieve
 from gates.records import canonical
+from tests.finished import AT, TWO
 from tests.flow.conftest import gates
-from tests.small import prose
+from tests.small import GATE, prose
 
 pytestmark = pytest.mark.slow
 
@@ -129,6 +134,30 @@ def test_engines_that_are_none_are_named() -> None:
         idle = connected(address(empty), print, timeout_s=1)
         with pytest.raises(UsageError, match="has no worker"), idle:
             pass
+
+
+@pytest.mark.parametrize("otherwise", [False, True], ids=["another rule", "measured again"])
+def test_runs_judged_again_on_a_cluster_leave_the_same_bytes(
+    cluster: LocalCluster, made_run: Path, made_cache: Path, tmp_path: Path, otherwise: bool
+) -> None:
+    world = World(cache=made_cache, by="tester", environ={}, now=lambda: datetime.fromisoformat(AT))
+    left: dict[str, dict[str, bytes]] = {}
+    for place in ("far", "near"):
+        home = shutil.copytree(made_run, tmp_path / place)
+        gate = home / "prereg" / "other.yaml"
+        gate.write_text(json.dumps(GATE | TWO | {"voice": {"mfw": 50, "words_per_seed": 100}}), "utf-8")
+        asked = Asked("why", gate=gate) if otherwise else Asked("why", rule="pairwise-calibrated@1")
+        runs = [home / "reports" / "small" / number for number in ("001", "002", "001")]
+        if place == "far":
+            with connected(address(cluster), lambda *_: None) as engine:
+                found = list(rescore_all(runs, world, asked, engine))
+        else:
+            found = list(rescore_all(runs, world, asked))
+        assert [isinstance(one, RecordError) for one in found] == [False, True, False]
+        files = [file for file in home.rglob("*") if file.is_file()]
+        left[place] = {str(file.relative_to(home)): file.read_bytes() for file in files}
+    assert left["far"] == left["near"]
+    assert ("reports/small/001/rescores/002/measurements.json" in left["far"]) is otherwise
 
 
 def die(_: object, __: object) -> None:

@@ -87,7 +87,7 @@ def test_the_old_verdict_stays_and_the_report_shows_both(house: House, copy: Pat
     assert outcomes(stored) == {"ckpt475": "FAIL", "ckpt925": "FAIL"}
     report = (copy / "rescores" / "001" / "report.md").read_text("utf-8")
     assert "\n| voice | all-arms-range@1 | lv-bronte, sealed 2026-09-01T12:00:00 | ckpt475 | ✘ FAIL" in report
-    assert report.startswith("# ✘ FAIL, fixed elsewhere, not blind: lv-bronte, run 001 re-scored\n")
+    assert report.startswith("# ✘ FAIL (fixed elsewhere, not blind): lv-bronte, run 001 re-scored\n")
     assert "| ckpt475 | voice | ✘ FAIL +0.193 &gt; 0.251 (0.8× the floor) | ✔ PASS +0.193 &gt; 0.091 (2.1×" in report
     assert "<b>" not in report
     assert all(char.isprintable() for line in report.split("\n") for char in line)
@@ -97,6 +97,28 @@ def test_the_old_verdict_stays_and_the_report_shows_both(house: House, copy: Pat
 
 
 @pytest.mark.slow
+def test_many_runs_in_one_command_are_judged_as_one_by_one(house: House, copy: Path, tmp_path: Path) -> None:
+    alone = shutil.copytree(copy.parents[2], tmp_path / "alone") / copy.relative_to(copy.parents[2])
+    first, second = rescored(alone, "--rule", RULE), rescored(alone, "--rule", RULE)
+    command = ("rescore", copy, tmp_path / "nowhere", copy, "--rule", RULE, "--reason", "because")
+    ended = gates(*command, "--json")
+    document = json.loads(ended.stdout)
+    one, failed, two = document["rescores"]
+    assert ended.returncode == document["exit_code"] == failed["exit_code"] == 2
+    assert "nowhere" in failed["error"]
+    assert "not judged again" in ended.stderr
+    for found, expected in ((one, first), (two, second)):
+        assert (found["candidates"], found["attempts"]) == (expected["candidates"], expected["attempts"])
+        assert len(found["rescore"]["earlier"]) == len(expected["rescore"]["earlier"])
+        assert found["rescore"]["held"] == expected["rescore"]["held"]
+    assert one["attempts"] != two["attempts"]
+    said = gates("rescore", copy, copy, "--rule", RULE, "--reason", "because")
+    assert said.returncode == 1
+    assert said.stdout.count(": FAIL then, FAIL now (fixed elsewhere, not blind); record: ") == 2
+    assert gates(*command, "--candidate", "ckpt475").returncode == 2
+    assert verified(copy)[1] == []
+
+
 def test_every_rule_that_was_sealed_elsewhere_shows(house: House, copy: Path) -> None:
     """Sealing several rules and picking one afterwards: each stands in the report with what it says."""
     record = house.record
