@@ -20,12 +20,14 @@ from gates.corpora.files import NamedText
 from gates.errors import GatesError, InputError, RecordError, UsageError
 from gates.flow import overlap as module
 from gates.flow.cluster.engine import connected
+from gates.flow.finished import read_run
+from gates.flow.inputs import load_inputs
 from gates.flow.overlap import Here, Left, overlap, sift
 from gates.flow.rescoring import Asked, rescore_all
 from gates.flow.world import World
 from gates.measure.sieve import Sieve
 from gates.records import canonical
-from tests.finished import AT, TWO
+from tests.finished import AT, TWO, end_run, some_words
 from tests.flow.conftest import gates
 from tests.small import GATE, prose
 
@@ -140,24 +142,28 @@ def test_engines_that_are_none_are_named() -> None:
 def test_runs_judged_again_on_a_cluster_leave_the_same_bytes(
     cluster: LocalCluster, made_run: Path, made_cache: Path, tmp_path: Path, otherwise: bool
 ) -> None:
+    two_runs = shutil.copytree(made_run, tmp_path / "both")
+    sealed = read_run(two_runs / "reports" / "small" / "001").sealed
+    end_run(load_inputs(two_runs / "prereg" / "small.yaml", made_cache), sealed, some_words)
     world = World(cache=made_cache, by="tester", environ={}, now=lambda: datetime.fromisoformat(AT))
     left: dict[str, dict[str, bytes]] = {}
     for place in ("far", "near"):
-        home = shutil.copytree(made_run, tmp_path / place)
+        home = shutil.copytree(two_runs, tmp_path / place)
         gate = home / "prereg" / "other.yaml"
         gate.write_text(json.dumps(GATE | TWO | {"voice": {"mfw": 50, "words_per_seed": 100}}), "utf-8")
         asked = Asked("why", gate=gate) if otherwise else Asked("why", rule="pairwise-calibrated@1")
-        runs = [home / "reports" / "small" / number for number in ("001", "002", "001")]
+        runs = [home / "reports" / "small" / number for number in ("001", "003", "002")]
         if place == "far":
             with connected(address(cluster), lambda *_: None) as engine:
                 found = list(rescore_all(runs, world, asked, engine))
         else:
             found = list(rescore_all(runs, world, asked))
         assert [isinstance(one, RecordError) for one in found] == [False, True, False]
+        assert list(rescore_all(runs[:1], world, asked)) == found[:1]  # as after an interruption
         files = [file for file in home.rglob("*") if file.is_file()]
         left[place] = {str(file.relative_to(home)): file.read_bytes() for file in files}
     assert left["far"] == left["near"]
-    assert ("reports/small/001/rescores/002/measurements.json" in left["far"]) is otherwise
+    assert ("reports/small/002/rescores/001/measurements.json" in left["far"]) is otherwise
 
 
 def die(_: object, __: object) -> None:
