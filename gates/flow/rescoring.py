@@ -171,7 +171,7 @@ def _entered(wanted: Wanted, weighed: Weighed, world: World) -> Rescored:
             }
         )
         if again := _entered_last(run, case.gate, case.history, case.made):
-            world.say(f"{wanted.folder}: re-scored already, and nothing else has been entered since")
+            world.say("re-scored already, and nothing has been entered since")
             return again
         if weighed.known != _known(case.history):  # somebody sealed or ran a gate meanwhile
             weighed = _weighed(case)
@@ -183,7 +183,7 @@ def _entered(wanted: Wanted, weighed: Weighed, world: World) -> Rescored:
 
 
 def _entered_last(run: FinishedRun, gate: Gate, history: History, about: Mapping[str, JsonValue]) -> Rescored | None:
-    """This very re-score, where the ledger ends with it, or with it and others that were asked for in the same words."""
+    """This very re-score, where the ledger ends with it, or with it and others asked for in the same words."""
     for last in reversed(history.records):
         if last.entry.kind != "rescore" or last.entry.body["asked"] != about["asked"]:
             return None
