@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from unittest import mock
 
@@ -71,15 +72,20 @@ class Home:
         small_workspace(self._at("new"), folder / "cache", seat=seat)
         (self._at("new") / "prereg" / "beats.txt").write_text("\n".join(BEATS[:3]), "utf-8")
         (self._at("new") / "old.jsonl").write_text("".join(json.dumps(row) + "\n" for row in _old()), "utf-8")
-        self._make("sealed", "new", self.words("seal"))
-        self._make("changed", "sealed")
-        (self._at("changed") / "prereg" / "one.gguf").write_bytes(b"trained again")
-        self._make("ran", "sealed", self.words("run"))
+        self._makers = {
+            "sealed": lambda: self._make("sealed", "new", self.words("seal")),
+            "changed": self._change,
+            "ran": lambda: self._make("ran", "sealed", self.words("run")),
+            "read": self._read,
+            "branched": self._branch,
+        }
+
+    @cached_property
+    def items(self) -> list[str]:
+        """The items of the run's reading list."""
+        self._made("ran")
         listed = json.loads(self._gates("review", self._at("ran") / RUN, "--by", "ann", "--json").stdout)
-        self.items = [item["name"] for item in listed["items"]]
-        every = [word for name in self.items for word in ("--mark", name, "ok")]
-        self._make("read", "ran", ("review", RUN, "--by", "ann", *every))
-        self._branch()
+        return [item["name"] for item in listed["items"]]
 
     def words(self, name: str) -> tuple[str, ...]:
         """The words of a command."""
@@ -88,6 +94,7 @@ class Home:
 
     def begin(self, state: str) -> None:
         """Put a fresh copy of a state where commands work."""
+        self._made(state)
         if self.work.exists():
             # What is mounted there stays.
             for inside in self.work.iterdir():
@@ -127,6 +134,18 @@ class Home:
 
     def _at(self, state: str) -> Path:
         return self.folder / "states" / state
+
+    def _made(self, state: str) -> None:
+        if not self._at(state).exists():
+            self._makers[state]()
+
+    def _change(self) -> None:
+        self._make("changed", "sealed")
+        (self._at("changed") / "prereg" / "one.gguf").write_bytes(b"trained again")
+
+    def _read(self) -> None:
+        every = [word for name in self.items for word in ("--mark", name, "ok")]
+        self._make("read", "ran", ("review", RUN, "--by", "ann", *every))
 
     def _make(self, state: str, of: str, words: tuple[str, ...] = ()) -> None:
         self.begin(of)

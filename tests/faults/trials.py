@@ -75,14 +75,13 @@ def _asks_a_text(request: Request) -> bool:
 class Whole:
     """A command that nothing disturbs: how it ends, what it leaves, the records it touches.
 
-    `calls` counts its system calls on records, `largest` the bytes of its largest file, `pages` what it adds to the
+    `largest` counts the bytes of its largest file, `pages` what it adds to the
     disk, `asked` its requests to the seat.
     """
 
     told: Told
     facts: Facts
     paths: tuple[str, ...]
-    calls: Counter[str]
     largest: int
     pages: int
     asked: int
@@ -106,6 +105,7 @@ class Trials:
     def __init__(self, home: Home, seat: FickleSeat, *, traces: bool, mounts: bool) -> None:
         self.home, self.seat, self.traces, self.mounts = home, seat, traces, mounts
         self._wholes: dict[str, Whole] = {}
+        self._calls: dict[str, Counter[str]] = {}
         self._kinds: tuple[Callable[[Case, np.random.Generator], Outcome], ...] = (
             self._killed,
             self._call_killed,
@@ -120,9 +120,10 @@ class Trials:
             self._restarted,
         )
 
-    def meet(self, kind: str, chance: np.random.Generator) -> Outcome:
-        """A fault of this kind in the way of a random command."""
+    def meet(self, kind: str, chance: np.random.Generator, command: str | None = None) -> Outcome:
+        """A fault of this kind in the way of a command, or of a random one."""
         met = [case for case in CASES if case.asks or kind not in ("half errors", "seat restarted")]
+        met = [case for case in met if command in (None, case.name)]
         case = met[int(chance.integers(len(met)))]
         try:
             return self._kinds[KINDS.index(kind)](case, chance)
@@ -147,8 +148,7 @@ class Trials:
         assert (found["breaks"], found["not_derived"]) == ([], []), (case, found)
         paths = tuple(_record_paths(self.home.work))
         largest = max(path.stat().st_size for path in self.home.work.rglob("*") if path.is_file())
-        calls = self._counted(case, paths) if self.traces else Counter()
-        return Whole(told, left, paths, calls, largest, _pages(self.home.work) - before, asked)
+        return Whole(told, left, paths, largest, _pages(self.home.work) - before, asked)
 
     def _counted(self, case: Case, paths: tuple[str, ...]) -> Counter[str]:
         """How often each system call is made on the records, by the busiest thread."""
@@ -203,7 +203,8 @@ class Trials:
         return self._tried(case, fault, Trouble(step=at, error=why))
 
     def _call(self, case: Case, chance: np.random.Generator) -> tuple[str, int]:
-        calls = self.whole(case).calls
+        paths = self.whole(case).paths
+        calls = self._calls.get(case.name) or self._calls.setdefault(case.name, self._counted(case, paths))
         every = [(call, number) for call, count in sorted(calls.items()) for number in range(1, count + 1)]
         return every[int(chance.integers(len(every)))]
 

@@ -1,0 +1,59 @@
+"""A fault of each kind, drawn at random from a fixed seed; scripts/faults.py draws many, scripts/faults.out.md is its
+last output. Where strace may not follow a process or nothing may be mounted, the seam under the process stands in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.faults.child import can_trace
+from tests.faults.home import Home
+from tests.faults.trials import KINDS, FickleSeat, Trials, can_mount
+from tests.flow.threaded import running
+from tests.kills import STARTED
+
+SEED = 20
+MET = {
+    "killed": "run",
+    "call killed": "import",
+    "refused once": "signoff",
+    "call refused": "rescore",
+    "full disk": "run",
+    "file limit": "import",
+    "read-only folder": "signoff",
+    "clock back": "rescore",
+    "two at once": "signoff",
+    "half errors": "run",
+    "seat restarted": "run",
+}
+"""Each kind of fault, and the command that meets it here; a few commands, for each costs a run that nothing disturbs."""
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trials]:
+    STARTED.set_forkserver_preload(["tests.faults.child"])
+    with running(FickleSeat) as seat:
+        home = Home(tmp_path_factory.mktemp("faults"), seat.faulty.url)
+        yield Trials(home, seat, traces=can_trace(), mounts=can_mount(home.folder / "mounted"))
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("faults")
+@pytest.mark.parametrize("kind", MET)
+def test_after_a_fault_the_same_command_comes_to_the_same_end(trials: Trials, kind: str) -> None:
+    outcome = trials.meet(kind, np.random.default_rng([SEED, KINDS.index(kind)]), MET[kind])
+    assert outcome.wrong == [], outcome
+
+
+def test_each_kind_is_met() -> None:
+    assert tuple(MET) == KINDS
+
+
+def test_the_last_output_that_is_kept_is_of_faults_that_all_held(root: Path) -> None:
+    report = (root / "scripts" / "faults.out.md").read_text("utf-8")
+    assert "\n200 of 200 held" in report
+    assert "WRONG" not in report
+    assert all(f". {kind}: " in report for kind in KINDS)
