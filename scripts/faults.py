@@ -27,17 +27,18 @@ from tests.kills import STARTED
 
 @click.command()
 @click.option("--count", default=200, show_default=True, help="How many faults.")
+@click.option("--first", default=1, show_default=True, help="The number of the first: each has a generator of its own.")
 @click.option("--seed", default=7, show_default=True, help="Of the generator that draws them.")
 @click.option("--kind", type=click.Choice(KINDS), help="Faults of this kind alone.")
 @click.option("--out", type=click.File("w"), default="-", help="Where the report goes.")
-def faults(count: int, seed: int, kind: str | None, out: click.utils.LazyFile) -> None:
+def faults(count: int, first: int, seed: int, kind: str | None, out: click.utils.LazyFile) -> None:
     """Draw COUNT faults, and report each."""
     STARTED.set_forkserver_preload(["tests.faults.child"])
-    chance, wrong, drawn = np.random.default_rng(seed), 0, Counter[str]()
+    wrong, drawn = 0, Counter[str]()
     with tempfile.TemporaryDirectory(prefix="faults-") as folder, running(FickleSeat) as seat:
         home = Home(Path(folder), seat.faulty.url)
         trials = Trials(home, seat, traces=can_trace(), mounts=can_mount(home.folder / "mounted"))
-        print(f"# {count} faults, drawn with seed {seed}\n", file=out)
+        print(f"# Faults {first} to {first + count - 1}, drawn with seed {seed}\n", file=out)
         print(
             f"Python {platform.python_version()}, {platform.system()} {platform.release()}; strace "
             f"{'used' if trials.traces else 'not to be had'}, small disks "
@@ -45,7 +46,8 @@ def faults(count: int, seed: int, kind: str | None, out: click.utils.LazyFile) -
             file=out,
         )
         begun = time.perf_counter()
-        for number in range(1, count + 1):
+        for number in range(first, first + count):
+            chance = np.random.default_rng([seed, number])
             name = kind or str(chance.choice(KINDS))
             outcome = trials.meet(name, chance)
             drawn[name] += 1

@@ -18,7 +18,7 @@ from gates.errors import TamperedError
 from gates.judge.verdict import CandidateVerdict
 from gates.measure.figures import Measurements
 from gates.record.body import said
-from gates.record.files import read_recorded, write_once
+from gates.record.files import make_folder, read_recorded, replace, write_once
 from gates.record.ledger import Ledger, Stamp, Stored
 from gates.record.store import RunStore
 from gates.records import Outcome, Record, Sha256, canonical, sha256
@@ -90,12 +90,14 @@ def rechecks(ledger: Ledger, gate: str, run: int) -> list[tuple[Stored, Stored |
 
 
 def enter_plan(ledger: Ledger, run: RunStore, plan: RecheckPlan, key: Path | None = None) -> RunStore:
-    """Enter a new recheck in the ledger and write its plan; returns its folder."""
+    """Write the plan of a new recheck and enter it in the ledger; returns its folder."""
     number = len(rechecks(ledger, run.gate, run.number)) + 1
     store = sample_store(run, number)
     body: dict[str, JsonValue] = {"run": run.number, "recheck": number, "plan_sha256": plan.digest(), "arm": plan.arm}
+    # Before the ledger's record, so that it always has its plan; one that no record holds a killed process has left.
+    make_folder(store.folder)
+    replace(store.folder / "plan.json", canonical(plan.as_json()))
     ledger.append("recheck", run.gate, body, Stamp(plan.at, plan.by, key))
-    write_once(store.folder / "plan.json", canonical(plan.as_json()))
     return store
 
 
