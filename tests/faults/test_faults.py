@@ -29,7 +29,7 @@ MET = {
     "half errors": "run",
     "seat restarted": "run",
 }
-"""Each kind of fault, and the command that meets it here; a few commands, for each costs a run that nothing disturbs."""
+"""Each kind of fault, and the command that meets it here: few, for each costs a run that nothing disturbs."""
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +50,3 @@ def test_after_a_fault_the_same_command_comes_to_the_same_end(trials: Trials, ki
 
 def test_each_kind_is_met() -> None:
     assert tuple(MET) == KINDS
-
-
-def test_the_last_output_that_is_kept_is_of_faults_that_all_held(root: Path) -> None:
-    report = (root / "scripts" / "faults.out.md").read_text("utf-8")
-    assert "\n200 of 200 held" in report
-    assert "WRONG" not in report
-    assert all(f". {kind}: " in report for kind in KINDS)

@@ -204,6 +204,11 @@ def test_an_adapter_that_was_never_read_is_said_so(run: Path) -> None:
 
 @pytest.mark.slow
 def test_an_interrupted_recheck_continues_and_asks_nothing_twice(run: Path, seat: Voice) -> None:
+    blocked = run / "rechecks" / "001" / "plan.json"
+    blocked.mkdir(parents=True)
+    refused = gates("recheck", run)
+    assert (refused.returncode, "plan.json: Is a directory" in refused.stderr) == (2, True), refused
+    blocked.rmdir()
     seat.served, seat.dies_at = 0, 10
     assert gates("recheck", run).returncode == 4
     lines = (run / "rechecks" / "001" / "generations.jsonl").read_bytes()
