@@ -4,7 +4,6 @@ last output. Where strace may not follow a process or nothing may be mounted, th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
