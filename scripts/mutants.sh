@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Mutation testing of gates/judge or gates/measure: scripts/mutants.sh judge [FOLDER]
+#
+# Works on a copy of what is committed, in an environment of its own, for hours on one core. Then
+# `FOLDER/venv/bin/mutmut results` (in FOLDER/gates) lists the survivors, and `mutmut show NAME` shows one.
+set -euo pipefail
+part=${1:?"name what is mutated: judge or measure"}
+folder=${2:-$(mktemp -d)}
+here=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$folder"
+git clone -q "$here" "$folder/gates"
+python3 -m venv "$folder/venv"
+cd "$folder/gates"
+"$folder/venv/bin/pip" install -q 'mutmut>=3.8' -e '.[dev]'
+cat >> pyproject.toml << EOF
+
+[tool.mutmut]
+source_paths = ["gates/$part/"]
+pytest_add_cli_args_test_selection = ["tests/$part"]
+also_copy = ["gates", "tests", "prereg", "corpora", "docs"]
+EOF
+echo "in $folder/gates"
+"$folder/venv/bin/mutmut" run --max-children "$(nproc)"
+"$folder/venv/bin/mutmut" results
