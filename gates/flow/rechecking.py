@@ -20,7 +20,6 @@ from gates.flow.sample import SEEDS, Sampled, alarm_rng, asked_gate, derive, flo
 from gates.flow.seats import OpenSeat, open_seats
 from gates.flow.world import World
 from gates.judge.recheck import alarm
-from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
 from gates.record.recheck import (
     Recheck,
@@ -30,7 +29,7 @@ from gates.record.recheck import (
     read_plan,
     read_recheck,
     rechecks,
-    sample_store,
+    store_of,
 )
 from gates.record.seal import differences
 from gates.record.signoff import signoffs
@@ -162,7 +161,7 @@ async def _plan(work: _Work, client: SeatClient) -> tuple[RecheckPlan, RunStore]
     length = identity.context.max_model_len
     canary = await check_adapters(client, work.gate, work.inputs.beats, salt, context=length)
     for started, ended in rechecks(work.ledger, work.run.store.gate, work.run.store.number):
-        store = sample_store(work.run.store, said(started, "recheck", int))
+        store = store_of(work.run.store, started)
         known = None if ended else read_plan(store, started)
         if known is not None and _asks_the_same(work, known, identity, canary):
             store.resume(known.digest())
@@ -250,7 +249,7 @@ def rederive(run: FinishedRun, cache: Path, started: Stored, ended: Stored) -> t
 
     Raises TamperedError for files that are not what the ledger says.
     """
-    store = sample_store(run.store, said(started, "recheck", int))
+    store = store_of(run.store, started)
     plan, recorded = read_plan(store, started), read_recheck(store, ended)
     if plan is None or recorded.plan_sha256 != plan.digest() or plan.seal != run.sealed.sha256:
         raise TamperedError(f"{store.folder}: its plan is not the one that the ledger and recheck.json know")

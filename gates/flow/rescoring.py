@@ -28,6 +28,7 @@ from gates.record.rescore import (
     HeldRule,
     Rescore,
     RescoreFiles,
+    folder_of,
     next_number,
     read_rescore,
     rescore_folder,
@@ -179,7 +180,7 @@ def _entered(wanted: Wanted, weighed: Weighed, world: World) -> Rescored:
         number = next_number(ledger, run.store)
         body = write_rescore(run.store, number, made, verdict, measurements, report)
         ledger.append("rescore", run.store.gate, body, stamp)
-    return Rescored(made, verdict, run.verdict, rescore_folder(run.store, number))
+    return Rescored(made, verdict, run.verdict, rescore_folder(run.store, number, made.digest()))
 
 
 def _entered_last(run: FinishedRun, gate: Gate, history: History, about: Mapping[str, JsonValue]) -> Rescored | None:
@@ -188,7 +189,7 @@ def _entered_last(run: FinishedRun, gate: Gate, history: History, about: Mapping
         if last.entry.kind != "rescore" or last.entry.body["asked"] != about["asked"]:
             return None
         if last.entry.gate == run.store.gate and said(last, "run", int) == run.store.number:
-            folder = rescore_folder(run.store, said(last, "rescore", int))
+            folder = folder_of(run.store, last)
             found = read_rescore(folder, last)
             told = found.rescore.as_json()
             same = found.rescore.gate == gate and all(told[name] == about[name] for name in about if name != "at")
@@ -201,7 +202,7 @@ def derive_again(run: FinishedRun, cache: Path, entered: Stored) -> tuple[Rescor
 
     Raises TamperedError for a file that is not what the ledger says, RecordError where texts it needs are not here.
     """
-    folder = rescore_folder(run.store, said(entered, "rescore", int))
+    folder = folder_of(run.store, entered)
     stored = read_rescore(folder, entered)
     made = stored.rescore
     prereg = run.workspace / "prereg"

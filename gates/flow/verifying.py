@@ -34,8 +34,8 @@ from gates.measure.figures import Measurements
 from gates.record.anchor import committed_breaks
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
-from gates.record.recheck import rechecks
-from gates.record.rescore import rescore_folder, rescores
+from gates.record.recheck import rechecks, store_of
+from gates.record.rescore import folder_of, rescores
 from gates.record.seal import SEALING, SealOnDisk, read_seal, unchecked
 from gates.record.share import MANIFEST, WITHHELD, Share, read_share
 from gates.record.standing import History, in_context
@@ -244,7 +244,7 @@ def _check_rescore(places: tuple[Path, Path], entered: Stored) -> None:
     cache, reports = places
     run = RunStore(reports, entered.entry.gate, said(entered, "run", int))
     recorded, derived = derive_again(read_run(run.folder), cache, entered)
-    folder = rescore_folder(run, said(entered, "rescore", int))
+    folder = folder_of(run, entered)
     for name in ("measurements", "rescore", "verdict"):
         stored, again = recorded.as_json()[name], derived.as_json()[name]
         _same(folder / f"{name}.json", stored, again)
@@ -255,8 +255,8 @@ def _check_rescore(places: tuple[Path, Path], entered: Stored) -> None:
 def _check_recheck(places: tuple[Path, Path], begun: Stored, done: Stored | None, notes: _Notes) -> None:
     """Derive one recheck again: measurements from both sets of generations, outcome, report."""
     cache, reports = places
-    run = reports / begun.entry.gate / f"{said(begun, 'run', int):03d}"
-    where = run / "rechecks" / f"{said(begun, 'recheck', int):03d}"
+    store = RunStore(reports, begun.entry.gate, said(begun, "run", int))
+    run, where = store.folder, store_of(store, begun).folder
     if done is None:
         notes.not_derived.append(f"{where} is not finished")
         return

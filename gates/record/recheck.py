@@ -1,6 +1,6 @@
 """Rechecks of a signed run: what will be asked, fixed before a text is generated, and what came of it.
 
-reports/GATE/NUMBER/rechecks/NUMBER/plan.json           arm, seeds, the seat as it is now, what has changed since
+reports/GATE/NUMBER/rechecks/NUMBER-HASH/plan.json      arm, seeds, the seat as it is now, what has changed since
                                     generations.jsonl   as in a run
                                     judgements.jsonl    as in a run, where the gate names a judge
                                     recheck.json        measurements and outcome
@@ -76,23 +76,31 @@ class Recheck(Record):
     warnings: tuple[str, ...]
 
 
-def sample_store(run: RunStore, number: int) -> RunStore:
-    """The folder of a recheck; its generations are kept as a run's are, under the plan's hash as their seal."""
-    return RunStore(run.folder, "rechecks", number)
+def sample_store(run: RunStore, number: int, plan_sha256: str) -> RunStore:
+    """The folder of a recheck; its generations are kept as a run's are, under the plan's hash as their seal.
+
+    The hash stands in its name, too, for two git branches may each have begun one under the same number.
+    """
+    return RunStore(run.folder, "rechecks", number, f"-{plan_sha256[:12]}")
+
+
+def store_of(run: RunStore, started: Stored) -> RunStore:
+    """The folder of the recheck that the ledger has entered."""
+    return sample_store(run, said(started, "recheck", int), said(started, "plan_sha256", str))
 
 
 def rechecks(ledger: Ledger, gate: str, run: int) -> list[tuple[Stored, Stored | None]]:
     """Every recheck of a run in the ledger's order, each with the record that ended it."""
     mine = [s for s in ledger.entries() if s.entry.gate == gate and s.entry.kind in ("recheck", "rechecked")]
     mine = [s for s in mine if said(s, "run", int) == run]
-    ends = {said(s, "recheck", int): s for s in mine if s.entry.kind == "rechecked"}
-    return [(s, ends.get(said(s, "recheck", int))) for s in mine if s.entry.kind == "recheck"]
+    ends = {said(s, "plan_sha256", str): s for s in mine if s.entry.kind == "rechecked"}
+    return [(s, ends.get(said(s, "plan_sha256", str))) for s in mine if s.entry.kind == "recheck"]
 
 
 def enter_plan(ledger: Ledger, run: RunStore, plan: RecheckPlan, key: Path | None = None) -> RunStore:
     """Write the plan of a new recheck and enter it in the ledger; returns its folder."""
     number = len(rechecks(ledger, run.gate, run.number)) + 1
-    store = sample_store(run, number)
+    store = sample_store(run, number, plan.digest())
     body: dict[str, JsonValue] = {"run": run.number, "recheck": number, "plan_sha256": plan.digest(), "arm": plan.arm}
     # Before the ledger's record, so that it always has its plan; one that no record holds a killed process has left.
     make_folder(store.folder)
@@ -129,6 +137,7 @@ def finish(ledger: Ledger, run: RunStore, store: RunStore, found: Recheck, repor
     body: dict[str, JsonValue] = {
         "run": run.number,
         "recheck": store.number,
+        "plan_sha256": found.plan_sha256,
         "generations_sha256": store.generations_sha256(),
         "recheck_sha256": sha256(data),
         "report_sha256": sha256(report.encode()),

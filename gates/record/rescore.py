@@ -1,9 +1,9 @@
 """Re-scores of a run: another rule on the same generations, a new verdict beside the old one, which stays.
 
-reports/GATE/NUMBER/rescores/NUMBER/rescore.json        what was asked, why, its standing, old and new side by side
-                                    verdict.json        the new verdict
-                                    measurements.json   only where the new gate measures otherwise
-                                    report.md           the same for people
+reports/GATE/NUMBER/rescores/NUMBER-HASH/rescore.json   what was asked, why, its standing, old and new side by side
+                                         verdict.json        the new verdict
+                                         measurements.json   only where the new gate measures otherwise
+                                         report.md           the same for people
 """
 
 from __future__ import annotations
@@ -86,9 +86,14 @@ class Rescore(Record):
     by: str
 
 
-def rescore_folder(run: RunStore, number: int) -> Path:
-    """Where a re-score lies."""
-    return run.folder / "rescores" / f"{number:03d}"
+def rescore_folder(run: RunStore, number: int, rescore_sha256: str) -> Path:
+    """Where a re-score lies: by number and hash, for two git branches may each have made one under the same number."""
+    return run.folder / "rescores" / f"{number:03d}-{rescore_sha256[:12]}"
+
+
+def folder_of(run: RunStore, entered: Stored) -> Path:
+    """Where the re-score lies that the ledger has entered."""
+    return rescore_folder(run, said(entered, "rescore", int), said(entered, "rescore_sha256", str))
 
 
 def rescores(ledger: Ledger, gate: str, run: int) -> list[Stored]:
@@ -106,7 +111,7 @@ def told(entered: Stored) -> str:
 def next_number(ledger: Ledger, run: RunStore) -> int:
     """The number of the next re-score: past all that the ledger knows, and past what a killed process has left."""
     known = [said(s, "rescore", int) for s in rescores(ledger, run.gate, run.number)]
-    left = [int(path.name) for path in (run.folder / "rescores").glob("[0-9][0-9][0-9]")]
+    left = [int(path.name[:3]) for path in (run.folder / "rescores").glob("[0-9][0-9][0-9]-*")]
     return max([0, *known, *left]) + 1
 
 
@@ -114,7 +119,7 @@ def write_rescore(
     run: RunStore, number: int, made: Rescore, verdict: Verdict, measurements: Measurements | None, report: str
 ) -> dict[str, JsonValue]:
     """Write a re-score's files, each once; returns what the ledger is to say of it."""
-    folder = rescore_folder(run, number)
+    folder = rescore_folder(run, number, made.digest())
     hashes: dict[str, JsonValue] = {}
     parts = {"rescore": made, "verdict": verdict, **({} if measurements is None else {"measurements": measurements})}
     for name, record in parts.items():

@@ -75,12 +75,12 @@ def is_closed(sessions: Sequence[Session], *, several: bool) -> bool:
 
 
 class RunStore:
-    """Reads and writes the folder of run `number` of a gate."""
+    """Reads and writes the folder of run `number` of a gate; `mark` ends the folder's name."""
 
-    def __init__(self, reports: Path, gate: str, number: int) -> None:
+    def __init__(self, reports: Path, gate: str, number: int, mark: str = "") -> None:
         self.gate = gate
         self.number = number
-        self.folder = reports / gate / f"{number:03d}"
+        self.folder = reports / gate / f"{number:03d}{mark}"
         self.sessions_path = self.folder / "sessions.jsonl"
         self.generations_path = self.folder / "generations.jsonl"
         self.judgements_path = self.folder / "judgements.jsonl"

@@ -211,12 +211,12 @@ def test_an_interrupted_recheck_continues_and_asks_nothing_twice(run: Path, seat
     blocked.rmdir()
     seat.served, seat.dies_at = 0, 10
     assert gates("recheck", run).returncode == 4
-    lines = (run / "rechecks" / "001" / "generations.jsonl").read_bytes()
+    lines = (next((run / "rechecks").glob("001-*")) / "generations.jsonl").read_bytes()
     assert gates("verify", run.parents[2]).returncode == 3
     seat.dies_at = -1
     ended = gates("recheck", run, "--json")
     assert ended.returncode == 0
-    assert (run / "rechecks" / "001" / "generations.jsonl").read_bytes().startswith(lines)
+    assert (next((run / "rechecks").glob("001-*")) / "generations.jsonl").read_bytes().startswith(lines)
     assert not (run / "rechecks" / "002").exists()
     assert gates("verify", run.parents[2]).returncode == 0
 
@@ -225,7 +225,7 @@ def test_an_interrupted_recheck_continues_and_asks_nothing_twice(run: Path, seat
 @pytest.mark.parametrize("name", ["plan.json", "generations.jsonl", "recheck.json", "report.md"])
 def test_a_changed_file_is_a_break(run: Path, name: str) -> None:
     assert gates("recheck", run).returncode == 0
-    path = run / "rechecks" / "001" / name
+    path = next((run / "rechecks").glob("001-*")) / name
     data = path.read_bytes()
     path.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
     ended = gates("verify", run.parents[2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from gates.record.ledger import Ledger, Stamp
 from gates.records import canonical, sha256
 from tests.bronte import HEMINGWAY, Record, house_texts
 from tests.flow.conftest import Ended, gates
+from tests.record.test_merging import commit, git
 
 RULE = "pairwise-range@1"
 WHY = "the house rule | since <b>2026-09-17</b>\x1b[2J"
@@ -85,7 +87,7 @@ def test_the_house_case_is_told_again(house: House) -> None:
 def test_the_old_verdict_stays_and_the_report_shows_both(house: House, copy: Path) -> None:
     stored = json.loads((copy / "verdict.json").read_bytes())
     assert outcomes(stored) == {"ckpt475": "FAIL", "ckpt925": "FAIL"}
-    report = (copy / "rescores" / "001" / "report.md").read_text("utf-8")
+    report = (next((copy / "rescores").glob("001-*")) / "report.md").read_text("utf-8")
     assert "\n| voice | all-arms-range@1 | lv-bronte, sealed 2026-09-01T12:00:00 | ckpt475 | ✘ FAIL" in report
     assert report.startswith("# ✘ FAIL (fixed elsewhere, not blind): lv-bronte, run 001 re-scored\n")
     assert "| ckpt475 | voice | ✘ FAIL +0.193 &gt; 0.251 (0.8× the floor) | ✔ PASS +0.193 &gt; 0.091 (2.1×" in report
@@ -230,17 +232,17 @@ def test_errors_and_another_version_of_a_measure_are_said_first(
 
 @pytest.mark.parametrize("name", ["rescore.json", "verdict.json", "report.md"])
 def test_a_changed_byte_of_a_rescore_is_found(copy: Path, name: str) -> None:
-    path = copy / "rescores" / "001" / name
+    path = next((copy / "rescores").glob("001-*")) / name
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     code, said = verified(copy)
     assert code == 5
-    assert f"rescores/001/{name}: SHA-256 is" in said[0]
+    assert re.search(rf"rescores/001-[0-9a-f]{{12}}/{name}: SHA-256 is", said[0])
 
 
 def test_a_standing_that_was_forged_with_its_ledger_is_found(copy: Path) -> None:
-    folder, prereg = copy / "rescores" / "001", copy.parents[2] / "prereg"
+    folder, prereg = next((copy / "rescores").glob("001-*")), copy.parents[2] / "prereg"
     forged = json.loads((folder / "rescore.json").read_bytes())
     forged["standing"] = {"name": "prospective", "reason": "of course"}
     (folder / "rescore.json").write_bytes(canonical(forged))
@@ -252,6 +254,7 @@ def test_a_standing_that_was_forged_with_its_ledger_is_found(copy: Path) -> None
         if stored.entry.kind == "rescore":
             body["rescore_sha256"] = sha256(canonical(forged))
         Ledger(prereg).append(stored.entry.kind, stored.entry.gate, body, Stamp(stored.entry.at, stored.entry.by))
+    folder.rename(folder.with_name(f"001-{sha256(canonical(forged))[:12]}"))
     code, said = verified(copy)
     assert code == 5
     assert "rescore.json: derived again it differs" in said[0]
@@ -270,3 +273,27 @@ def test_a_rescore_is_not_derived_where_its_texts_are_gone(
     code, said = verified(copy)
     assert code == 3
     assert any("corpus author" in sentence for sentence in said)
+
+
+def test_two_branches_that_both_rescored_one_run_are_joined_without_loss(house: House, copy: Path) -> None:
+    """Both give their re-score the same number; neither takes the other's folder."""
+    home = copy.parents[2]
+    git(home, "init", "-q")
+    commit(home, "run")
+    git(home, "branch", "other")
+    rescored(copy, "--rule", "pairwise-calibrated@1")
+    commit(home, "ours")
+    git(home, "checkout", "-q", "other")
+    rescored(copy, "--rule", "all-arms-range@1")
+    commit(home, "theirs")
+    git(home, "checkout", "-q", "main")
+    assert git(home, "merge", "other", check=False) == 1
+    assert gates("ledger", "merge", "--workspace", home).returncode == 0
+    commit(home, "joined")
+    assert sorted(path.name[:3] for path in (copy / "rescores").iterdir()) == ["001", "002", "002"]
+    assert verified(copy) == (0, [])
+    assert [s.entry.body["rescore"] for s in Ledger(home / "prereg").entries() if s.entry.kind == "rescore"] == [
+        1,
+        2,
+        2,
+    ]
