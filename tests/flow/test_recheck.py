@@ -204,11 +204,11 @@ def test_an_adapter_that_was_never_read_is_said_so(run: Path) -> None:
 
 @pytest.mark.slow
 def test_an_interrupted_recheck_continues_and_asks_nothing_twice(run: Path, seat: Voice) -> None:
-    blocked = run / "rechecks" / "001" / "plan.json"
-    blocked.mkdir(parents=True)
+    blocked = run / "rechecks"
+    blocked.write_text("", "utf-8")
     refused = gates("recheck", run)
-    assert (refused.returncode, "plan.json: Is a directory" in refused.stderr) == (2, True), refused
-    blocked.rmdir()
+    assert (refused.returncode, f"{blocked}/" in refused.stderr) == (2, True), refused
+    blocked.unlink()
     seat.served, seat.dies_at = 0, 10
     assert gates("recheck", run).returncode == 4
     lines = (next((run / "rechecks").glob("001-*")) / "generations.jsonl").read_bytes()
@@ -217,7 +217,7 @@ def test_an_interrupted_recheck_continues_and_asks_nothing_twice(run: Path, seat
     ended = gates("recheck", run, "--json")
     assert ended.returncode == 0
     assert (next((run / "rechecks").glob("001-*")) / "generations.jsonl").read_bytes().startswith(lines)
-    assert not (run / "rechecks" / "002").exists()
+    assert [path.name[:3] for path in (run / "rechecks").iterdir()] == ["001"]
     assert gates("verify", run.parents[2]).returncode == 0
 
 
