@@ -4,6 +4,7 @@ last output. Where strace may not follow a process or nothing may be mounted, th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -49,3 +50,9 @@ def test_after_a_fault_the_same_command_comes_to_the_same_end(trials: Trials, ki
 
 def test_each_kind_is_met() -> None:
     assert tuple(MET) == KINDS
+
+
+def test_the_last_output_that_is_kept_is_of_every_kind_and_all_held(root: Path) -> None:
+    report = (root / "scripts" / "faults.out.md").read_text("utf-8")
+    assert "WRONG" not in report
+    assert all(f". {kind}: " in report for kind in KINDS)
