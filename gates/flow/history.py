@@ -27,6 +27,11 @@ class Event(Record):
     by: str
     said: str
 
+    def sentence(self) -> str:
+        """The event on one line."""
+        told = f"{self.what} of {self.at[:10]} by {self.by}"
+        return f"{told}: {self.said}" if self.said else told
+
 
 class Judged(Record):
     """A candidate of a run: its outcome, its move and the move required (None where voice has none)."""

@@ -53,7 +53,7 @@ def page_of(run: FinishedRun, cache: Path, *, with_sources: bool = False) -> Pag
         lacking=lacking,
         sources_shown=with_sources,
         readers=tallies(Votes(run.store.folder).read()),
-        events=tuple(f"{event.what} of {event.at[:10]} by {event.by}: {event.said}" for event in _events(run)),
+        events=tuple(event.sentence() for event in _events(run)),
     )
 
 

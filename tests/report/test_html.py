@@ -116,7 +116,7 @@ def test_the_first_screen_answers_in_words(calm: Seen) -> None:
         "0.060 was asked.",
         "✘ FAIL b may not ship",
         "Copies the training text: 60 of 120 generations hold 8 words in a row",
-        "Runs on to the token limit: 90 % against the base's 15 %; that is worse by 75 points, and seeds alone make "
+        "Runs on to the token limit: 90% against the base's 15%; that is worse by 75 points, and seeds alone make "
         "20.",
         "prospective: sealed before any generation of this gate. Attempts of this gate so far: 4; this is number 3.",
     ):

@@ -62,6 +62,7 @@ def render(page: Page) -> str:
             reader_head=HEAD,
             axes=list(dict.fromkeys(axis.axis for axis in in_order(_axes(page)))),
             standing=standing(page.sealed, page.verdict),
+            signed=any(event.startswith("sign-off") for event in page.events),
             warnings=_warnings(page),
             pictures=[*pictures_of_voice(page), *pictures_of_counts(page)],
             matched=[

@@ -58,7 +58,7 @@ def _harm(name: str, axis: AxisVerdict, measurements: Measurements) -> str:
         limits = f" (95 % limits {_points(axis.low)} and {_points(axis.high)})"
     bound = "seeds alone make" if axis.floor is not None else "the gate allows"
     told = [
-        f"{_points(now.rate)} % against the base's {_points(then.rate)} %",
+        f"{_points(now.rate)}% against the base's {_points(then.rate)}%",
         f"that is worse by {_points(axis.value)} points{limits}, and {bound} {_points(axis.threshold)}",
         *(["the evidence cannot decide"] if axis.outcome is Outcome.INCONCLUSIVE else []),
         *([axis.to_decide] if axis.to_decide else []),
