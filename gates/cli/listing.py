@@ -51,10 +51,7 @@ def lines_of(found: History) -> list[Line]:
     """One line for each candidate of each run, in the order of time; one for a run without a verdict."""
     lines = []
     for item in found.runs:
-        events = tuple(
-            f"{event.what} {event.at[:10]} by {event.by}{f': {event.said}' if event.said else ''}"
-            for event in item.events
-        )
+        events = tuple(event.sentence() for event in item.events)
         place = (f"{item.gate} {item.run:03d}", item.author, item.begun[:10], item.state, item.standing, item.page)
         for name, judged in item.candidates.items() or [("", None)]:
             outcome = judged.outcome if judged else item.outcome

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+import yaml
 
 from gates.cli import cli
 from tests.conftest import ROOT
@@ -26,6 +30,16 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = [link.split("#")[0] for link in LINK.findall(text) if "://" not in link]
     lost = [link for link in links if link and (page.parent / link).resolve() not in MADE]
     assert [link for link in lost if not (page.parent / link).exists()] == []
+
+
+READERS = {"yaml": yaml.safe_load, "json": json.loads, "python": ast.parse, "toml": tomllib.loads}
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_blocks_are_of_the_language_they_name(page: Path) -> None:
+    for language, text in FENCE.findall(page.read_text("utf-8")):
+        READERS.get(language, str)(text)
 
 
 def test_every_page_stands_in_the_site(root: Path) -> None:

@@ -116,8 +116,7 @@ def test_the_first_screen_answers_in_words(calm: Seen) -> None:
         "0.060 was asked.",
         "✘ FAIL b may not ship",
         "Copies the training text: 60 of 120 generations hold 8 words in a row",
-        "Runs on to the token limit: 90% against the base's 15%; that is worse by 75 points, and seeds alone make "
-        "20.",
+        "Runs on to the token limit: 90% against the base's 15%; that is worse by 75 points, and seeds alone make 20.",
         "prospective: sealed before any generation of this gate. Attempts of this gate so far: 4; this is number 3.",
     ):
         assert said in first, said
@@ -227,7 +226,11 @@ def test_blind_votes_stand_beside_the_move(hostile: Seen) -> None:
     share = "1 of 2 [0.01, 0.99]"  # exact: 1 - 0.975**(1/2) and 0.975**(1/2)
     assert table[1] == ["a", "+0.215", SEEN, share, "0 of 2 [0.00, 0.84]", share, "2 of 2 [0.16, 1.00]", *table[1][7:]]
     assert "No verdict counts these votes" in " ".join(hostile.text.split())
-    assert "Blind readers" not in html_report(a_page("calm", readers=()))
+    voted = " ".join(Seen(html_report(a_page("calm", readers=(), events=("votes of 2026-01-02 by ann",)))).text.split())
+    assert "Blind readers" not in voted
+    # Votes are no sign-off.
+    assert "Since the verdict votes of 2026-01-02 by ann" in voted
+    assert "the ledger held none when this page was written" in voted
 
 
 def test_a_thousand_texts_stay_under_three_megabytes() -> None:
