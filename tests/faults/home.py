@@ -246,12 +246,16 @@ def _files_of(work: Path, entry: Entry) -> list[Path]:
         case "verdict":
             return [folder / "verdict.json", folder / "generations.jsonl"]
         case "rescore":
-            return [folder / "rescores" / f"{body['rescore']:03d}" / "verdict.json"]
+            return [folder / "rescores" / _numbered(body["rescore"], body["rescore_sha256"]) / "verdict.json"]
         case "rechecked":
-            return [folder / "rechecks" / f"{body['recheck']:03d}" / "generations.jsonl"]
+            return [folder / "rechecks" / _numbered(body["recheck"], body["plan_sha256"]) / "generations.jsonl"]
         case "signoff":
             return [folder / "signoffs" / f"{str(body['signoff_sha256'])[:12]}.json"]
     return []
+
+
+def _numbered(number: object, sha256: object) -> str:
+    return f"{number:03d}-{str(sha256)[:12]}"
 
 
 def _generations(path: Path) -> list[str]:
