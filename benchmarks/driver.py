@@ -1,0 +1,227 @@
+"""Whether the driver keeps a seat saturated: gates against a bare loop at one server of fixed latency; and its memory.
+
+    python benchmarks/driver.py                    # ratios, the two interleaved in one run
+    python benchmarks/driver.py --memory 100000    # peak memory while so many generations are asked for and recorded
+
+The server is a process of its own that answers each request after the same time, whatever it is asked. The bare loop
+is the least that can ask: sockets that stay open, ready-made requests, no JSON read, nothing checked, nothing written.
+gates does all that `gates run` does: each generation is on the disk before the next request of its place is sent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+
+from gates.record.store import RunStore
+from gates.seat.client import SeatClient
+from gates.seat.generate import Run, Task, generate, plan
+from gates.seat.pace import Pace
+from gates.seat.requests import request_body
+from gates.spec.schema import Gate
+
+BEATS = tuple(f"The {noun} waits at the gate." for noun in ("ship", "dog", "rain", "girl", "lamp", "horse", "king"))
+ARMS = 2
+WORDS = 300
+SPAWNED = multiprocessing.get_context("spawn")
+
+
+def gate(generations: int) -> Gate:
+    """A gate of about so many generations."""
+    seeds = max(2, -(-generations // (ARMS * len(BEATS))))
+    return Gate.model_validate(
+        {
+            "schema": "gates/1",
+            "name": "bench",
+            "question": "How fast?",
+            "seat": {"base_url": "http://127.0.0.1:9/v1"},
+            "arms": {"base": "base", "candidates": {"one": {"model": "voice-one", "adapter": "a"}}},
+            "corpora": {"train": "t", "heldout": "h", "reference": ("r",)},
+            "prompts": {"file": "beats.txt", "template": "Beat: {beat}"},
+            "sampling": {"seeds": tuple(range(seeds)), "temperature": 0.9, "top_p": 0.95, "max_tokens": 400},
+            "voice": {"mfw": 100, "words_per_seed": 500},
+        }
+    )
+
+
+def reply(model: str) -> bytes:
+    """A whole answer of HTTP, as long as a text of 300 words."""
+    document = {
+        "id": "x",
+        "object": "chat.completion",
+        "model": model,
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "stop",
+                "message": {"role": "assistant", "content": " ".join(f"word{n}" for n in range(WORDS))},
+                "logprobs": None,
+            }
+        ],
+        "system_fingerprint": "f",
+        "usage": {"prompt_tokens": 12, "completion_tokens": 390, "total_tokens": 402},
+        "prompt_token_ids": list(range(12)),
+    }
+    data = json.dumps(document).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(data), data)
+
+
+def serve(latency: float, told: Connection) -> None:
+    """Answer for ever; tells its port."""
+    replies = {model: reply(model) for model in ("base", "voice-one")}
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).lower()
+                length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
+                body = await reader.readexactly(length)
+                await asyncio.sleep(latency)
+                writer.write(replies["voice-one" if b"voice-one" in body else "base"])
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        told.send(server.sockets[0].getsockname()[1])
+        await server.serve_forever()
+
+    asyncio.run(main())
+
+
+@contextmanager
+def served(latency: float) -> Iterator[int]:
+    """A server of this latency in seconds; its port."""
+    ours, theirs = SPAWNED.Pipe(duplex=False)
+    process = SPAWNED.Process(target=serve, args=(latency, theirs), daemon=True)
+    process.start()
+    yield ours.recv()
+    process.terminate()
+    process.join()
+
+
+async def bare(port: int, tasks: list[Task], asked: Gate, concurrency: int) -> None:
+    """Ask for all of it in the same order, as plainly as can be."""
+    queue = iter(tasks)
+    ready = {arm: sent(port, request_body(asked, arm, BEATS[0], 0)) for arm in ("base", "one")}
+
+    async def work() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for task in queue:
+            writer.write(ready[task.arm])
+            head = await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0]))
+        writer.close()
+
+    await asyncio.gather(*(work() for _ in range(concurrency)))
+
+
+def sent(port: int, body: object) -> bytes:
+    """A request as it goes over the wire."""
+    data = json.dumps(body).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
+
+
+async def driven(port: int, tasks: list[Task], asked: Gate, concurrency: int, folder: Path) -> None:
+    """The same through gates' driver, recorded as a run's."""
+    store = RunStore(folder, "bench", 1)
+    store.folder.mkdir(parents=True)
+    run = Run(asked, BEATS, "0" * 64, f"http://127.0.0.1:{port}/v1", "salt", fingerprint="f", context=8192)
+    pace = Pace(concurrency, 3, np.random.default_rng(1), lambda: datetime.now(UTC))
+    async with SeatClient(run.seat) as client:
+        await generate(tasks, client, store.add, run, pace)
+
+
+def compare(latency: float, concurrency: int, seconds: float, rounds: int) -> None:
+    """Print what gates gets of what the bare loop gets, round by round in turns."""
+    count = int(seconds / latency) * concurrency
+    asked = gate(count)
+    tasks = plan(asked, len(BEATS), 1)[:count]
+    walls: dict[str, list[float]] = {"gates": [], "bare": []}
+    used: dict[str, list[float]] = {"gates": [], "bare": []}
+    with served(latency) as port:
+        asyncio.run(bare(port, tasks[:concurrency], asked, concurrency))
+        for number in range(rounds):
+            for who in ("gates", "bare") if number % 2 else ("bare", "gates"):
+                with tempfile.TemporaryDirectory() as folder:
+                    cpu, begun = time.process_time(), time.perf_counter()
+                    work = (
+                        driven(port, tasks, asked, concurrency, Path(folder))
+                        if who == "gates"
+                        else bare(port, tasks, asked, concurrency)
+                    )
+                    asyncio.run(work)
+                    walls[who].append(time.perf_counter() - begun)
+                    used[who].append(time.process_time() - cpu)
+    ratios = [bare_s / gates_s for bare_s, gates_s in zip(walls["bare"], walls["gates"], strict=True)]
+    ideal = count / concurrency * latency
+    print(
+        f"| {latency:g} | {concurrency} | {count} | {statistics.median(walls['bare']):.2f} | "
+        f"{statistics.median(walls['gates']):.2f} | {ideal:.2f} | {statistics.median(ratios):.3f} "
+        f"[{min(ratios):.3f}, {max(ratios):.3f}] | {1e3 * statistics.median(used['gates']) / count:.2f} | "
+        f"{1e3 * statistics.median(used['bare']) / count:.2f} |",
+        flush=True,
+    )
+
+
+def memory(count: int) -> None:
+    """Print the resident memory after every tenth of so many generations, of a server without latency."""
+    asked = gate(count)
+    tasks = plan(asked, len(BEATS), 1)[:count]
+    print(f"{len(tasks)} generations; {resident():.0f} MB before the first", flush=True)
+    begun = time.process_time()
+
+    async def main(port: int, store: RunStore) -> None:
+        run = Run(asked, BEATS, "0" * 64, f"http://127.0.0.1:{port}/v1", "salt", fingerprint="f", context=8192)
+        pace = Pace(8, 3, np.random.default_rng(1), lambda: datetime.now(UTC))
+
+        def watch(progress: object) -> None:
+            done = getattr(progress, "done", 0)
+            if done % (len(tasks) // 10) == 0:
+                print(f"{done}: {resident():.0f} MB, {time.process_time() - begun:.0f} s of the processor", flush=True)
+
+        async with SeatClient(run.seat) as client:
+            await generate(tasks, client, store.add, run, pace, watch)
+
+    with served(0.0) as port, tempfile.TemporaryDirectory() as folder:
+        store = RunStore(Path(folder), "bench", 1)
+        store.folder.mkdir(parents=True)
+        asyncio.run(main(port, store))
+        print(f"{store.generations_path.stat().st_size / 1e6:.0f} MB recorded", flush=True)
+    print(f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB", flush=True)
+
+
+def resident() -> float:
+    """Resident memory of this process in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="The driver against a bare loop, and its memory.")
+    parser.add_argument("--memory", type=int, metavar="N", help="record N generations and say how memory grows")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=8.0, help="about how long a round of one takes")
+    chosen = parser.parse_args()
+    if chosen.memory:
+        memory(chosen.memory)
+    else:
+        print("| latency, s | at a time | requests | bare, s | gates, s | least, s | gates : bare | gates, ms | bare, ms |")
+        print("|---|---|---|---|---|---|---|---|---|")
+        for latency, concurrency in ((2.0, 8), (1.0, 64), (0.2, 8), (0.2, 64)):
+            compare(latency, concurrency, chosen.seconds, chosen.rounds)
