@@ -221,7 +221,8 @@ if __name__ == "__main__":
     if chosen.memory:
         memory(chosen.memory)
     else:
-        print("| latency, s | at a time | requests | bare, s | gates, s | least, s | gates : bare | gates, ms | bare, ms |")
+        columns = "latency, s", "at a time", "requests", "bare, s", "gates, s", "least, s", "gates : bare"
+        print(f"| {' | '.join(columns)} | CPU ms of gates | CPU ms of bare |")
         print("|---|---|---|---|---|---|---|---|---|")
         for latency, concurrency in ((2.0, 8), (1.0, 64), (0.2, 8), (0.2, 64)):
             compare(latency, concurrency, chosen.seconds, chosen.rounds)
