@@ -25,11 +25,11 @@ print(json.dumps({"one_s": one - started, "nine_s": nine - one + shared, "texts"
 """
 SCRIPTS = {
     "gates": """
-from collections import Counter
+from gates.measure.counted import Counted
 from gates.measure.delta import DISTANCES, count_matrix, frame_of_texts
-from gates.text import words
+from gates.text import count_words
 started = time.process_time()
-cut = [Counter(words(text)) for text in texts.values()]
+cut = Counted(count_words(text) for text in texts.values())
 shared = time.process_time() - started
 frame = frame_of_texts(cut, mfw=1000)
 DISTANCES["cosine"](count_matrix(cut, frame.words), frame)

@@ -15,9 +15,10 @@ from gates.cli.output import print_json, say, tell
 from gates.cli.show import as_json
 from gates.corpora.files import NamedText, read_texts
 from gates.errors import ExitCode, UsageError
+from gates.measure.counted import Counted
 from gates.measure.delta import DISTANCES, count_matrix, frame_of_texts
 from gates.records import signature
-from gates.text import Case, letters, words
+from gates.text import Case, count_words, letters
 
 _PATH = click.Path(path_type=Path)
 
@@ -40,8 +41,8 @@ def delta(files: tuple[Path, ...], measure: str, out: Path | None, json_wanted: 
     """
     texts = read_texts(files)
     names = _stems(texts)
-    cut = [_cut(text, options["tokens"], options["case"]) for text in texts]
-    others = [_cut(text, options["tokens"], options["case"]) for text in read_texts(options["reference"])]
+    cut = Counted(_cut(text, options["tokens"], options["case"]) for text in texts)
+    others = Counted(_cut(text, options["tokens"], options["case"]) for text in read_texts(options["reference"]))
     frame = frame_of_texts(others or cut, mfw=options["mfw"], culling=options["culling"])
     rows = DISTANCES[measure](count_matrix(cut, frame.words), frame).tolist()
     made = signature(
@@ -74,10 +75,10 @@ def _stems(texts: Sequence[NamedText]) -> list[str]:
 
 
 def _cut(text: NamedText, tokens: str, case: Case) -> Counter[str]:
-    found = letters(text.text, case=case) if tokens == "letters" else words(text.text, case=case)
+    found = Counter(letters(text.text, case=case)) if tokens == "letters" else count_words(text.text, case=case)
     if not found:
         raise UsageError(f"{text.name}: there is not one word in it", next_step="leave the file out")
-    return Counter(found)
+    return found
 
 
 def _csv(names: Sequence[str], rows: Sequence[Sequence[float]]) -> str:

@@ -7,23 +7,21 @@ A text without words has no frequencies: its rows are nan.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gates.errors import UsageError
+from gates.measure.counted import Counted, Counts, Text, counted
 from gates.records import digest, signature
 from gates.text import WORDS
 
 Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
-Text = Sequence[str] | Counter[str]
-"""A text in words, or how often it has each: who measures it more than once counts it once."""
+Texts = Sequence[Text] | Counted
+"""Texts, counted once where more than one frame is asked of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,34 +43,22 @@ class Frame:
         return np.asarray((frequencies(counts) - self.mean) / self.sd)
 
 
-def most_frequent(texts: Sequence[Text], mfw: int, *, culling: float = 0.0) -> tuple[str, ...]:
+def most_frequent(texts: Texts, mfw: int, *, culling: float = 0.0) -> tuple[str, ...]:
     """The `mfw` most frequent words by pooled counts, ties in alphabetical order; fewer when there are fewer.
 
     `culling` keeps the words that stand in at least that percentage of the texts, before the cut to `mfw`, as stylo
     does; pydelta rounds the number of texts up, which is the same.
     """
-    counts = list(map(_counted, texts))
-    pooled = Counter[str]()
-    for found in counts:
-        pooled.update(found)
-    if culling > 0:
-        found = Counter(chain.from_iterable(counts))
-        pooled = Counter({word: n for word, n in pooled.items() if 100 * found[word] >= culling * len(texts)})
-    # Those as frequent as the last one that is wanted are sorted, not the tens of thousands that are rarer.
-    least = sorted(pooled.values(), reverse=True)[:mfw][-1:] or [0]
-    frequent = (word for word, count in pooled.items() if count >= least[0])
-    return tuple(sorted(frequent, key=lambda word: (-pooled[word], word))[:mfw])
+    return (texts if isinstance(texts, Counted) else Counted(texts)).most_frequent(mfw, culling)
 
 
-def _counted(text: Text) -> Counter[str]:
-    return text if isinstance(text, Counter) else Counter(text)
-
-
-def count_matrix(texts: Sequence[Text], words: Sequence[str]) -> Counts:
+def count_matrix(texts: Texts, words: Sequence[str]) -> Counts:
     """Counts (T, W + 1) of `words` in each text, the last column every other word."""
+    if isinstance(texts, Counted):
+        return texts.matrix(words)
     counts = np.zeros((len(texts), len(words) + 1), dtype=np.int64)
     for row, text in zip(counts, texts, strict=True):
-        found = _counted(text)
+        found = counted(text)
         row[:-1] = [found[word] for word in words]
         row[-1] = found.total() - row.sum()
     return counts
@@ -110,7 +96,7 @@ def make_frame(
     return _frame(chunks, most_frequent([text for _, text in reference], mfw), made)
 
 
-def frame_of_texts(texts: Sequence[Text], *, mfw: int, culling: float = 0.0) -> Frame:
+def frame_of_texts(texts: Texts, *, mfw: int, culling: float = 0.0) -> Frame:
     """The frame of the texts that are to be compared themselves, each one observation, as the published tables have it.
 
     stylo() and pydelta do so too; faststylometry takes one subcorpus an author, pystylometry the two texts compared,
@@ -125,7 +111,7 @@ def frame_of_texts(texts: Sequence[Text], *, mfw: int, culling: float = 0.0) -> 
     return _frame(texts, most_frequent(texts, mfw, culling=culling), made)
 
 
-def _frame(observations: Sequence[Text], words: Sequence[str], made: str) -> Frame:
+def _frame(observations: Texts, words: Sequence[str], made: str) -> Frame:
     frequency = frequencies(count_matrix(observations, words))
     mean, sd = frequency.mean(axis=0), frequency.std(axis=0, ddof=1)
     # Not sd > 0: rounding gives equal frequencies an sd of 1e-17.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from gates.corpora.texts import Document
 from gates.errors import UsageError
+from gates.measure.counted import Counted
 from gates.measure.delta import (
     DISTANCES,
     Array,
@@ -206,6 +208,24 @@ def test_the_docs_show_the_published_table_and_what_cannot_be_matched(root: Path
         cells = [f"{accuracy:.2f} / {index:.2f}" for accuracy, index in row.values()]
         assert f"| {name} | {' | '.join(cells)} |" in page
     assert "the index is 63.26 here" in page
+
+
+SMALL = st.lists(st.lists(st.sampled_from(["a", "b", "c", "dd", "é"]), max_size=12), max_size=5)
+
+
+@given(SMALL, st.integers(0, 6), st.sampled_from([0.0, 40.0, 100.0]), st.lists(st.sampled_from("abx"), unique=True))
+def test_texts_counted_once_give_what_each_question_counts_anew(
+    texts: list[list[str]], mfw: int, culling: float, words: list[str]
+) -> None:
+    pooled = Counter(word for text in texts for word in text)
+    held = {word: sum(word in text for text in texts) for word in pooled}
+    kept = [word for word in pooled if 100 * held[word] >= culling * len(texts)]
+    ranked = sorted(kept, key=lambda word: (-pooled[word], word))
+    once = Counted(texts)
+    assert most_frequent(once, mfw, culling=culling) == most_frequent(texts, mfw, culling=culling) == (*ranked[:mfw],)
+    rows = [[*(text.count(word) for word in words), sum(word not in words for word in text)] for text in texts]
+    assert count_matrix(once, words).tolist() == count_matrix(texts, words).tolist() == rows
+    assert len(once) == len(texts)
 
 
 @pytest.mark.external
