@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
@@ -11,6 +12,9 @@ import rfc8785
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 
 from gates.errors import ExitCode, RecordError
+
+_PERHAPS_NO_JSON = re.compile(rb"\d{16}|NaN|Infinity|\d[eE]\+?\d{3}")
+"""What every number looks like that a field of any JSON takes and canonical JSON has not: an integer past 2^53, NaN."""
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
@@ -44,14 +48,23 @@ class Record(BaseModel):
         Raises RecordError when the bytes are not this record or carry a schema this version does not know.
         """
         try:
-            return cls.model_validate_json(data)
+            record = cls.model_validate_json(data)
+            if _PERHAPS_NO_JSON.search(data):
+                canonical(record.as_json())
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             place = ".".join(str(part) for part in first["loc"]) or "document"
-            raise RecordError(
-                f"{where}: not a record of this version: {place}: {first['msg']}",
-                next_step="restore the file from its commit, or read it with the version of gates that wrote it",
-            ) from None
+            raise _no_record(where, f"{place}: {first['msg']}") from None
+        except ValueError as error:
+            raise _no_record(where, f"it holds a number that canonical JSON has not: {str(error)[:80]}") from None
+        return record
+
+
+def _no_record(where: str, why: str) -> RecordError:
+    return RecordError(
+        f"{where}: not a record of this version: {why}",
+        next_step="restore the file from its commit, or read it with the version of gates that wrote it",
+    )
 
 
 def canonical(value: Any) -> bytes:

@@ -24,6 +24,14 @@ from typing import IO, cast
 
 from gates.errors import CorpusError
 
+_LARGEST_HEADER = 16_384
+_READ_WHOLE = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
 _ZIP = b"PK\x03\x04"
 _PACKED = (b"\xfd7zXZ\x00", b"\x1f\x8b", b"BZh")
 # What the readers of the standard library raise for broken, encrypted or unknown archives.
@@ -130,7 +138,10 @@ def _zip(source: Path, wanted: Collection[str], limits: Limits) -> Iterator[tupl
 
 
 def _tar(source: Path, wanted: Collection[str], limits: Limits) -> Iterator[tuple[str, bytes]]:
-    with _unpacked(source) as stream, tarfile.open(fileobj=_Metered(stream, source, limits), mode="r|") as archive:
+    with (
+        _unpacked(source) as stream,
+        tarfile.open(fileobj=_Metered(stream, source, limits), mode="r|", tarinfo=_Modest) as archive,
+    ):
         for number, entry in enumerate(archive):
             name = entry.name.removeprefix("./")
             if number >= limits.members:
@@ -142,6 +153,16 @@ def _tar(source: Path, wanted: Collection[str], limits: Limits) -> Iterator[tupl
             if content is None:
                 raise _refused(source, name, "is a link, a folder or a device, not a plain file")
             yield name, _bounded(content, source, name, limits)
+
+
+class _Modest(tarfile.TarInfo):
+    """A member whose size is one, and whose long name or extended header, which tarfile reads whole, is not large."""
+
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.size < 0 or (self.size > _LARGEST_HEADER and self.type in _READ_WHOLE):
+            raise tarfile.ReadError(f"a header of {self.size} bytes")
+        made: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]  # tarfile's own hook, without a stub
+        return made
 
 
 def _unpacked(source: Path) -> IO[bytes]:

@@ -10,6 +10,9 @@ from typing import NamedTuple
 from gates.errors import InputError, Problem, UsageError
 from gates.spec.source import MAX_PROBLEMS, located, printable, shown
 
+MAX_BRACKETS = 1_000_000
+"""Lists and objects of one line of JSONL that are still read: empty ones take twenty times their bytes in memory."""
+
 JSON_LINES = (".jsonl", ".ndjson")
 
 
@@ -99,6 +102,9 @@ def read_line(file: str, number: int, line: str, problems: list[Problem]) -> Nam
     def wrong(place: str, value: str, rule: str, hint: str = "") -> None:
         problems.append(located(file, number, place, value, rule, hint))
 
+    if len(line) > MAX_BRACKETS and line.count("[") + line.count("{") > MAX_BRACKETS:
+        wrong("line", shown(line), f"more than {MAX_BRACKETS:,} brackets are no text", "keep one text in a line")
+        return None
     try:
         document = json.loads(line)
     except (ValueError, RecursionError) as error:

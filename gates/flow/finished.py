@@ -13,7 +13,7 @@ from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
-from gates.record.seal import SEALING, Seal, SealOnDisk, differences, read_seal
+from gates.record.seal import Seal, SealOnDisk, differences, entered_seal
 from gates.record.store import RunStore, finished_files, runs
 
 
@@ -57,13 +57,9 @@ def read_run(folder: Path) -> FinishedRun:
         )
     store = RunStore(reports, gate, int(number))
     files = finished_files(store, ended)
-    seal = said(started, "seal", str)
-    file = next(
-        said(s, "file", str) for s in ledger.entries() if s.entry.kind in SEALING and said(s, "seal", str) == seal
-    )
     return FinishedRun(
         workspace=workspace,
-        sealed=read_seal(prereg, seal, file),
+        sealed=entered_seal(prereg, ledger.entries(), said(started, "seal", str)),
         store=store,
         measurements=Measurements.parse(files["measurements.json"], where=str(home / "measurements.json")),
         verdict=Verdict.parse(files["verdict.json"], where=str(home / "verdict.json")),

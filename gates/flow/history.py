@@ -7,11 +7,10 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from gates.errors import TamperedError
 from gates.judge.verdict import Verdict
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
-from gates.record.seal import Seal, read_seal
+from gates.record.seal import Seal, entered_seal
 from gates.record.store import RunStore, is_running, runs
 from gates.records import Record, sha256
 
@@ -86,7 +85,7 @@ def history(workspace: Path) -> History:
 def _item(workspace: Path, entries: Sequence[Stored], started: Stored, ended: Stored | None) -> RunItem:
     gate, number = started.entry.gate, said(started, "run", int)
     store = RunStore(workspace / "reports", gate, number)
-    seal = _seal(workspace, entries, said(started, "seal", str))
+    seal = entered_seal(workspace / "prereg", entries, said(started, "seal", str)).seal
     state, verdict = _verdict(store, ended, is_running(workspace / "reports", gate))
     return RunItem(
         gate=gate,
@@ -117,13 +116,6 @@ def events_of(entries: Sequence[Stored], gate: str, number: int) -> tuple[Event,
 
 
 _PAGES = ("report.html", "report.md")
-
-
-def _seal(workspace: Path, entries: Sequence[Stored], name: str) -> Seal:
-    entered = next((s for s in entries if s.entry.kind == "seal" and said(s, "seal", str) == name), None)
-    if entered is None:
-        raise TamperedError(f"the ledger has a run under seal {name}, and no such seal")
-    return read_seal(workspace / "prereg", name, said(entered, "file", str)).seal
 
 
 def _verdict(store: RunStore, ended: Stored | None, held: bool) -> tuple[str, Verdict | None]:

@@ -12,7 +12,7 @@ from pydantic import Field
 from gates.errors import GatesError, RecordError
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
-from gates.record.seal import Seal, read_seal
+from gates.record.seal import Seal, entered_seal
 from gates.record.store import RunStore, is_running, runs
 from gates.records import Generation, Record
 from gates.spec.prompts import read_beats
@@ -86,7 +86,7 @@ def status_of(folder: Path) -> RunStatus:
         )
     started, ended = known[home.name]
     store = RunStore(workspace / "reports", home.parent.name, int(home.name))
-    seal = _seal(workspace, ledger, said(started, "seal", str))
+    seal = entered_seal(ledger.prereg, ledger.entries(), said(started, "seal", str)).seal
     found = _recorded(store)
     arms = _arms(seal, found, _prompts(workspace, seal))
     elapsed = _elapsed(found)
@@ -119,11 +119,6 @@ def _state(ended: Stored | None, held: bool) -> State:
 def _outcomes(ended: Stored | None) -> dict[str, str]:
     told = ended.entry.body.get("candidates") if ended else None
     return {name: str(outcome) for name, outcome in told.items()} if isinstance(told, dict) else {}
-
-
-def _seal(workspace: Path, ledger: Ledger, name: str) -> Seal:
-    entered = (s for s in ledger.entries() if s.entry.kind == "seal" and said(s, "seal", str) == name)
-    return read_seal(workspace / "prereg", name, said(next(entered), "file", str)).seal
 
 
 def _recorded(store: RunStore) -> list[Generation]:

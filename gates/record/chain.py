@@ -46,7 +46,7 @@ class Entry(Record):
     kind: Kind
     at: str
     by: str
-    gate: str
+    gate: Name | Literal[""]
     body: dict[str, JsonValue]
 
 

@@ -7,6 +7,7 @@ whom) is recorded, and a change is shown as a deviation.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +23,8 @@ from gates.record.ledger import Ledger, Stamp, Stored
 from gates.records import Record, Sha256, canonical, sha256
 from gates.spec.fields import Text
 from gates.spec.schema import Gate
+
+_FILE = re.compile(r"seals/[A-Za-z0-9._-]{1,100}\.json")
 
 SEALING = ("seal", "import")
 """Kinds of ledger record that name a seal: made before generation, or for texts that are older than the record."""
@@ -129,7 +132,9 @@ def write_seal(prereg: Path, seal: Seal, key: Path | None = None) -> SealOnDisk:
 
 def read_seal(prereg: Path, name: str, file: str) -> SealOnDisk:
     """Read a seal that the ledger names. Raises TamperedError when its bytes are not the sealed ones."""
-    path = prereg / "seals" / Path(file).name
+    if not _FILE.fullmatch(file):
+        raise TamperedError(f"the ledger names the seal file {file[:200]!r}, which gates never wrote")
+    path = prereg / file
     if not path.is_file():
         raise TamperedError(f"{path}: the ledger names this seal and it is missing", next_step="restore it from git")
     data = path.read_bytes()
@@ -147,6 +152,14 @@ def read_seal(prereg: Path, name: str, file: str) -> SealOnDisk:
 @lru_cache(maxsize=1 << 10)
 def _parsed(data: bytes) -> Seal:
     return Seal.parse(data, where="a seal")
+
+
+def entered_seal(prereg: Path, records: Sequence[Stored], name: str) -> SealOnDisk:
+    """The seal of that hash, as the ledger's record of it says. Raises TamperedError where no record does."""
+    entered = next((s for s in records if s.entry.kind in SEALING and said(s, "seal", str) == name), None)
+    if entered is None:
+        raise TamperedError(f"the ledger has a run under seal {name}, and no such seal", next_step="restore prereg/")
+    return read_seal(prereg, name, said(entered, "file", str))
 
 
 def unchecked(prereg: Path, records: Sequence[Stored]) -> list[str]:

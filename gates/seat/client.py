@@ -230,7 +230,10 @@ class SeatClient:
         if encoding != "identity":  # asked for plainly: the bound and the key are looked for in the bytes themselves
             raise httpx2.DecodingError(f"the answer is encoded as {encoding}")
         if response.request.extensions.get("gates.timed"):
-            return  # read as it comes, for its clock alone: nothing of its text is kept
+            # Read as it comes, for its clock alone: nothing of its text is kept.
+            if isinstance(response.stream, httpx2.AsyncByteStream):
+                response.stream = _Bounded(response.stream)
+            return
         if self._key is not None:
             for name, value in response.headers.items():
                 response.headers[name] = value.replace(self._key, REDACTED)
@@ -266,19 +269,31 @@ def _spelling(char: str) -> str:
     return rf"(?:\\{{1,4}}u(?i:{ord(char):04x})|{plain})"
 
 
-class _Sifted(httpx2.AsyncByteStream):
-    """A whole body with the API key taken out; it fails once it has brought more than MAX_BYTES."""
+class _Bounded(httpx2.AsyncByteStream):
+    """A body as it comes, which fails once it has brought more than MAX_BYTES."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, key: re.Pattern[bytes] | None) -> None:
-        self._inner, self._key = inner, key
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+        self._inner = inner
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        body = bytearray()
+        size = 0
         async for part in self._inner:
-            body += part
-            if len(body) > MAX_BYTES:
+            size += len(part)
+            if size > MAX_BYTES:
                 raise httpx2.DecodingError(f"the answer is larger than {MAX_BYTES} bytes")
-        yield self._key.sub(REDACTED.encode(), body) if self._key else bytes(body)
+            yield part
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+class _Sifted(_Bounded):
+    """A whole body with the API key taken out."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, key: re.Pattern[bytes] | None) -> None:
+        super().__init__(inner)
+        self._key = key
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        body = b"".join([part async for part in super().__aiter__()])
+        yield self._key.sub(REDACTED.encode(), body) if self._key else body

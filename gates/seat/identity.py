@@ -18,7 +18,7 @@ from gates.seat.posture import Defaults, defaults_in_force, open_routes
 from gates.spec.schema import Gate
 
 _CHANGING = frozenset({"created", "permission"})
-_CACHE_SERIES = re.compile(r"(?m)^vllm:cache_config_info\{(.*)\} \S+$")
+_CACHE_SERIES = re.compile(r"(?m)^vllm:cache_config_info\{(.{0,4000})\} \S+$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 

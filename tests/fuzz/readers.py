@@ -31,9 +31,12 @@ from gates.corpora.streams.plan import plan
 from gates.corpora.streams.read import documents_of, text_of
 from gates.errors import GatesError
 from gates.flow.finished import read_run
+from gates.flow.history import history
 from gates.flow.inputs import load_inputs
 from gates.flow.received import Reader as Received
 from gates.flow.values import read_values
+from gates.flow.verifying import verify
+from gates.flow.watching import status_of
 from gates.judge.values import RANGES
 from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements
@@ -199,9 +202,18 @@ def _relinked(workspace: Path) -> Reader:
             except (ValueError, TypeError, KeyError, RecursionError):
                 continue
         _write_chain(ledger, made)
-        return read_run(target / "reports" / "small" / "001")
+        run = target / "reports" / "small" / "001"
+        asked = (read_run, status_of, lambda _: history(target), lambda _: verify(target, target / "no cache"))
+        return [_tried(ask, run) for ask in asked]
 
     return Reader("forged ledger", "json", (seed,), forged)
+
+
+def _tried(ask: Callable[[Path], object], run: Path) -> object:
+    try:
+        return ask(run)
+    except GatesError as error:
+        return error
 
 
 def _write_chain(ledger: Ledger, made: Sequence[tuple[Any, Any, Any, Any, Any]]) -> None:
@@ -245,7 +257,9 @@ def _of_people(home: Path, workspace: Path) -> Sequence[Reader]:
     ]
     received = "\n".join(map(json.dumps, rows)).encode()
     values = b"arm,seed,axis,value,n\nbase,1,voice,0.81,\nbase,2,voice,0.83,\none,1,voice,0.61,\none,2,ran_on,0.5,12\n"
-    labelled = b'{"beat": "A dog barks", "text": "The dog barked.", "on_beat": true}\n' * 2
+    labelled = b"".join(
+        _json({"beat": f"Beat {n}", "text": "The dog barked.", "on_beat": bool(n % 2)}) + b"\n" for n in range(20)
+    )
     share = canonical(
         {
             "schema": "gates.share/1",
@@ -302,15 +316,16 @@ class _Canned(httpx2.AsyncBaseTransport):
         return httpx2.Response(200, content=self.data, headers={"content-type": "application/json"})
 
 
-async def _asked(data: bytes, ask: Callable[[SeatClient], Any]) -> object:
-    async with SeatClient("http://127.0.0.1:9/v1", "key-0123456789", timeout_s=5) as client:
-        client._http._transport = _Canned(data)
-        client._http._mounts = {}
-        return await ask(client)
-
-
 def _from_server(ask: Callable[[SeatClient], Any]) -> Callable[[Path, bytes], object]:
-    return lambda _, data: asyncio.run(_asked(data, ask))
+    """Ask the real client what a server with these bytes makes it say; one client, for it is slow to make."""
+    client = SeatClient("http://127.0.0.1:9/v1", "key-0123456789", timeout_s=5)
+    canned = client._http._transport = _Canned(b"")
+
+    def asked(_: Path, data: bytes) -> object:
+        canned.data = data
+        return asyncio.run(ask(client))
+
+    return asked
 
 
 async def _lines(data: bytes) -> AsyncIterator[str]:

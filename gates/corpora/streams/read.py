@@ -17,7 +17,7 @@ from gates.corpora.streams.plan import Part
 from gates.errors import InputError, Problem
 from gates.spec.source import MAX_PROBLEMS, located, printable, shown
 
-MAX_LINE = 1 << 28
+MAX_LINE = 1 << 26
 """Bytes of one line that are still read: what a hostile archive unpacks to must end somewhere."""
 
 _CHUNK = 1 << 20
@@ -101,15 +101,16 @@ def _cut(buffer: bytes, lowest: int) -> int:
 
 
 def _last_cut(buffer: bytes) -> int:
-    """The last place behind a line end that breaks no word, or in a long line a blank that does not; 0 without one."""
-    at = buffer.rfind(b"\n")
+    """A late place behind a line end that breaks no word, or in a long line a blank that does not; 0 without one."""
+    lowest = max(0, len(buffer) - _CHUNK)  # looked at once, however long the buffer grows for want of a place
+    at = buffer.rfind(b"\n", lowest)
     while at >= 0 and _broken(buffer, at):
-        at = buffer.rfind(b"\n", 0, at)
+        at = buffer.rfind(b"\n", lowest, at)
     if at < 0 and len(buffer) > _CHUNK and b"_" not in buffer:
         # What stands between two underscores of a line belongs together; without one, any blank behind a word will do.
-        at = buffer.rfind(b" ")
+        at = buffer.rfind(b" ", lowest)
         while at > 0 and not buffer[at - 1 : at].isalnum():
-            at = buffer.rfind(b" ", 0, at)
+            at = buffer.rfind(b" ", lowest, at)
     return max(0, at + 1)
 
 

@@ -28,6 +28,7 @@ _TENSOR = re.compile(r"blk\.(\d{1,4})\.([a-z_]+)\.weight\.lora_([ab])")
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 _FORMATS = {0: "B", 1: "b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "?", 10: "<Q", 11: "<q", 12: "<d"}
 _STRING, _ARRAY = 8, 9
+_MOST = 1_000_000
 _KINDS = {0: ("F32", 4), 1: ("F16", 2), 30: ("BF16", 2)}
 
 
@@ -141,6 +142,8 @@ class _Cursor:
         if code != _ARRAY:
             return self.number(code)
         code, count = self.number(4), self.number(10)
+        if count > _MOST:
+            raise ValueError(f"an array of {count} values in the metadata of an adapter")
         if code == _STRING:
             for _ in range(count):
                 self.string()
@@ -179,6 +182,8 @@ def _parse(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]
     if cursor.take(4) != b"GGUF" or cursor.number(4) not in (2, 3):
         raise ValueError("it does not begin with GGUF, version 2 or 3")
     tensor_count, pair_count = cursor.number(10), cursor.number(10)
+    if max(tensor_count, pair_count) > _MOST:
+        raise ValueError(f"{tensor_count} tensors and {pair_count} metadata are no adapter's")
     metadata = {}
     for _ in range(pair_count):
         key = cursor.string()
@@ -188,14 +193,15 @@ def _parse(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]
     if not isinstance(alignment, int) or not 1 <= alignment <= 4096:
         raise ValueError(f"general.alignment is {alignment!r}")
     start = -(-cursor.at // alignment) * alignment
-    tensors = {}
+    tensors, taken = {}, 0
     for name, shape, code, offset in heads:
         if code not in _KINDS:
             raise ValueError(f"{name} is quantised (type {code}); F32, F16 and BF16 are read")
         kind, width = _KINDS[code]
         begin, size = start + offset, shape[0] * shape[1] * width
-        if begin + size > len(data) or name in tensors:
-            raise ValueError(f"{name} lies outside the file, or twice in it")
+        taken += size
+        if begin + size > len(data) or taken > len(data) or name in tensors:
+            raise ValueError(f"{name} lies outside the file, or twice in it, or over another tensor")
         tensors[name] = as_float32(data[begin : begin + size], kind, shape)
     return metadata, tensors
 

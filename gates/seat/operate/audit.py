@@ -137,6 +137,7 @@ async def _tokens(proxy: SeatClient) -> list[str]:
     """Every key's token (a hash), page by page to the end."""
     tokens: dict[str, None] = {}
     for page in range(1, MOST_PAGES):
+        before = len(tokens)
         path = f"/key/list?{urlencode({'page': page, 'size': PAGE})}"
         document = _object(await proxy.document(path), "/key/list")
         for item in _list(document.get("keys")):
@@ -145,7 +146,7 @@ async def _tokens(proxy: SeatClient) -> list[str]:
         total = document.get("total_pages")
         if not isinstance(total, int) or isinstance(total, bool):
             raise BrokenContractError("/key/list says no total_pages")
-        if page >= total:
+        if page >= total or len(tokens) == before:
             return list(tokens)
     raise SeatError(f"/key/list has more than {MOST_PAGES} pages")
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import yaml
-
 from gates.errors import UsageError
-from gates.spec.source import printable, read_text
+from gates.spec.foreign import read_foreign
+from gates.spec.source import printable
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,7 @@ def read_service(path: Path, name: str | None = None) -> Service:
 
     Raises UsageError when the file is none, or more than one service could be meant.
     """
-    try:
-        document = yaml.safe_load(read_text(path))
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path}: not YAML: {printable(str(error))[:300]}") from None
-    except RecursionError:
-        raise UsageError(f"{path}: nested too deeply") from None
+    document = read_foreign(path)
     services = document.get("services") if isinstance(document, dict) else None
     if not isinstance(services, dict):
         raise UsageError(f"{path}: no services in it", next_step="name a compose file")
