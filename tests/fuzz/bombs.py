@@ -130,9 +130,7 @@ def overlapping(path: Path) -> None:
     def string(text: str) -> bytes:
         return struct.pack("<Q", len(text)) + text.encode()
 
-    heads = b"".join(
-        string(f"t{n}") + struct.pack("<IQQIQ", 2, 1024, size // 2048, 1, 0) for n in range(400)
-    )
+    heads = b"".join(string(f"t{n}") + struct.pack("<IQQIQ", 2, 1024, size // 2048, 1, 0) for n in range(400))
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 400, 0) + heads + bytes(64 + size))
 
 
