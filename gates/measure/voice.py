@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gates.errors import UsageError
-from gates.measure.delta import Array, Counts, Frame, cosine, count_matrix
+from gates.measure.counted import Counts
+from gates.measure.delta import Array, Frame, cosine, count_matrix
 from gates.measure.figures import Unmeasured, VoiceFigures
 from gates.records import digest, signature
 from gates.text import words

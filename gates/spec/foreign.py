@@ -24,7 +24,7 @@ def read_foreign(path: Path) -> JsonValue:
             return None
         if _size(node, {}) > MAX_VALUES:
             raise UsageError(f"{printable(str(path))}: its aliases stand for more than {MAX_VALUES:,} values")
-        document: JsonValue = loader.construct_document(node)  # type: ignore[no-untyped-call]  # the stubs leave it
+        document: JsonValue = loader.construct_document(node)
     except yaml.YAMLError as error:
         raise UsageError(f"{printable(str(path))}: not YAML: {printable(str(error))[:300]}") from None
     except (ValueError, OverflowError) as error:
@@ -33,7 +33,7 @@ def read_foreign(path: Path) -> JsonValue:
     except RecursionError:
         raise UsageError(f"{printable(str(path))}: nested too deeply") from None
     finally:
-        loader.dispose()  # type: ignore[no-untyped-call]
+        loader.dispose()
     return document
 
 

@@ -120,7 +120,10 @@ def itself(path: Path) -> None:
 
 
 def yaml_of(text: str) -> Callable[[Path], None]:
-    return lambda path: None if path.write_text(text * (900_000 // len(text)), "utf-8") else None
+    def write(path: Path) -> None:
+        path.write_text(text * (900_000 // len(text)), "utf-8")
+
+    return write
 
 
 def overlapping(path: Path) -> None:
@@ -245,10 +248,11 @@ def main() -> None:
                 ended = f"read {read(path)!r}"[:60]
             except GatesError as error:
                 ended = f"{type(error).__name__}: {error.message}"[-150:]
-            except Exception as error:  # what is looked for
+            except Exception as error:  # noqa: BLE001 - what is looked for
                 ended = f"TRACEBACK {type(error).__name__}: {error}"[:300]
             took = resource.getrusage(resource.RUSAGE_SELF).ru_utime - begun
-            print(json.dumps([name, ended, _status("VmHWM") - before, round(took, 1)]), flush=True)
+            sys.stdout.write(json.dumps([name, ended, _status("VmHWM") - before, round(took, 1)]) + "\n")
+            sys.stdout.flush()
             path.unlink(missing_ok=True)
 
 

@@ -122,7 +122,8 @@ def _of_gates(workspace: Path) -> Sequence[Reader]:
     gate = (root / "prereg" / "demo.yaml").read_bytes()
     manifest = (root / "corpora" / "bronte.yaml").read_bytes()
     seat = (
-        b"schema: gates.seat-file/1\nimage: vllm/vllm-openai:v0.9.0\nport: 8027\nmodel: /models/base\nserved_name: base\n"
+        b"schema: gates.seat-file/1\nimage: vllm/vllm-openai:v0.9.0\nport: 8027\nmodel: /models/base\n"
+        b"served_name: base\n"
         b"adapters_folder: /adapters\nadapters: {lv-a: lv-a}\nkv_cache_bytes: 2G\ngpu_memory_utilization: 0.2\n"
         b"max_model_len: 8192\napi_key_env: VOICES_API_KEY\n"
     )
@@ -271,7 +272,10 @@ def _of_people(home: Path, workspace: Path) -> Sequence[Reader]:
         }
     )
     armour = b"-----BEGIN SSH SIGNATURE-----\nU1NIU0lHAAAAAQ==\n-----END SSH SIGNATURE-----\n"
-    card = b"---\nlicense: mit\n# gates:begin a\nx\n# gates:end a\n---\nA card\n<!-- gates:begin a -->\ny\n<!-- gates:end a -->\n"
+    card = (
+        b"---\nlicense: mit\n# gates:begin a\nx\n# gates:end a\n---\nA card\n"
+        b"<!-- gates:begin a -->\ny\n<!-- gates:end a -->\n"
+    )
 
     def received_rows(_: Path, data: bytes) -> object:
         reader = Received(inputs, "0" * 64, {}, Path("received.jsonl"))
@@ -408,8 +412,9 @@ def _of_adapters(home: Path) -> Sequence[Reader]:
     }
     write_gguf(Lora(4.0, tensors), home / "one.gguf")
     compose = (
-        b"services:\n  seat:\n    image: vllm/vllm-openai:v0.9.0\n    command: [--enable-lora, --lora-modules, a=/adapters/a,"
-        b' \'{"name": "b", "path": "/b"}\']\n    environment: {VLLM_API_KEY: "${KEY}"}\n    ports: ["127.0.0.1:8027:8000"]\n'
+        b"services:\n  seat:\n    image: vllm/vllm-openai:v0.9.0\n    command: [--enable-lora, --lora-modules,"
+        b' a=/adapters/a, \'{"name": "b", "path": "/b"}\']\n'
+        b'    environment: {VLLM_API_KEY: "${KEY}"}\n    ports: ["127.0.0.1:8027:8000"]\n'
         b"    volumes: [./adapters:/adapters:ro]\n    healthcheck: {test: [CMD, x]}\n"
     )
     registry = b'_MODELS = {"A": ("a", "A"), "B": ("nowhere", "B")}\n'
