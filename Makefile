@@ -7,7 +7,7 @@ else
 environment = $(PYTHON) -m venv $(1) && $(1)/bin/python -m pip install -q --disable-pip-version-check -e '.[$(2)]'
 endif
 
-.PHONY: demo test test-external test-slow test-long lint docs clean
+.PHONY: demo test test-external test-slow test-long lint audit lock docs clean
 
 demo: .venv/ready
 	.venv/bin/gates demo
@@ -30,6 +30,13 @@ lint: .venv-dev/ready
 	.venv-dev/bin/mypy
 	.venv-dev/bin/lint-imports
 	NO_MKDOCS_2_WARNING=1 .venv-dev/bin/mkdocs build -q
+
+audit: .venv-dev/ready
+	.venv-dev/bin/python scripts/audit.py
+
+lock: .venv-dev/ready
+	.venv-dev/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --upgrade --extra all pyproject.toml -o requirements.lock
 
 docs: .venv-dev/ready
 	.venv-dev/bin/mkdocs serve

@@ -14,6 +14,8 @@ from typing import Any
 
 import click
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from gates import __version__
 from gates.cli import cli
@@ -169,3 +171,26 @@ def test_no_file_names_a_machine(root: Path) -> None:
         if (match := MACHINES.search(line))
     ]
     assert found == []
+
+
+def test_the_lock_pins_everything_that_is_declared(root: Path, project: dict[str, Any]) -> None:
+    lock = (root / "requirements.lock").read_text("utf-8")
+    pinned = dict(re.findall(r"^([a-z0-9._-]+)==(\S+)", lock, re.MULTILINE))
+    assert "://" not in lock
+    assert len(re.findall(r"^[a-z0-9]", lock, re.MULTILINE)) <= lock.count("--hash=sha256:")
+    extras = (project["optional-dependencies"][name] for name in ("embedded", "report", "cluster"))
+    declared = [Requirement(one) for one in (*project["dependencies"], *(one for extra in extras for one in extra))]
+    unmet = [str(one) for one in declared if not one.specifier.contains(pinned.get(canonicalize_name(one.name), "0"))]
+    assert unmet == []
+
+
+def test_an_advisory_fails_the_audit_and_what_was_not_asked_is_said() -> None:
+    from scripts.audit import told  # noqa: PLC0415 - a script, not a module of the package
+
+    clean, skipped = {"name": "a", "version": "1", "vulns": []}, {"name": "b", "skip_reason": "unknown"}
+    bad = {"name": "c", "version": "2", "vulns": [{"id": "CVE-1", "fix_versions": ["2.1"]}]}
+    assert told({"dependencies": [clean, skipped]}) == (["1 of 2 packages audited, 0 advisories"], 0)
+    assert told({"dependencies": [clean, bad]}) == (
+        ["c 2: CVE-1, fixed in 2.1", "2 of 2 packages audited, 1 advisories"],
+        1,
+    )
