@@ -15,6 +15,7 @@ from gates.cli.show import as_json, earlier_run, gate_file, interactive, signing
 from gates.errors import ExitCode, UsageError
 from gates.record.seal import SealOnDisk, find_seal
 from gates.report.sealed import readable
+from gates.spec.load import load_gate
 
 by_whom = click.option("--by", help="Who does it; your user name by default.")
 
@@ -28,7 +29,7 @@ by_whom = click.option("--by", help="Who does it; your user name by default.")
 @as_json
 def seal(gate: Path, yes: bool, by: str | None, key: Path | None, earlier: Path | None, json_wanted: bool) -> int:
     """Pre-register GATE: check it, bind everything it rests on, and enter it in the ledger before any generation."""
-    _can_ask(yes)
+    _can_ask(gate, yes)
     world = flow.this_world(say, by=by, key=key)
     _check_first(gate, world, earlier, json_wanted)
     _confirm("Seal this gate?", yes)
@@ -52,7 +53,7 @@ def amend(gate: Path, reason: str, yes: bool, by: str | None, key: Path | None, 
     \b
     gates amend prereg/lv-bronte.yaml --reason "ran_on margin 0.10 cannot be proved with 100 texts"
     """
-    _can_ask(yes)
+    _can_ask(gate, yes)
     world = flow.this_world(say, by=by, key=key)
     _check_first(gate, world, None, json_wanted)
 
@@ -74,8 +75,9 @@ def _check_first(gate: Path, world: flow.World, earlier: Path | None, json_wante
         print_check(found)
 
 
-def _can_ask(yes: bool) -> None:
-    """Refuse at once, and not after all the work of a check."""
+def _can_ask(gate: Path, yes: bool) -> None:
+    """Refuse at once, and not after all the work of a check; but a file with mistakes has to hear of these."""
+    load_gate(gate)
     if not yes and not interactive():
         raise UsageError("sealing asks for confirmation, and there is no terminal to ask", next_step="add --yes")
 

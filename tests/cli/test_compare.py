@@ -158,8 +158,8 @@ def test_power_of_a_calibrated_gate_as_json(tmp_path):
 def test_a_retired_rule_is_refused_before_sealing(tmp_path, monkeypatch):
     gate = small_workspace(tmp_path / "home", tmp_path / "cache", voice={**GATE["voice"], "floor": "all-arms-range@1"})
     monkeypatch.setenv("GATES_CACHE", str(tmp_path / "cache"))
-    for command in ("check", "seal"):
-        ended = gates(command, gate)
+    for command in (["check"], ["seal", "--yes"]):
+        ended = gates(*command, gate)
         assert ended.returncode == 2
         said = ended.stdout + ended.stderr
         assert "voice.floor: all-arms-range@1 is retired: a candidate's verdict must not hang on which" in said

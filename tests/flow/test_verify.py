@@ -253,7 +253,8 @@ def test_an_adapter_that_differs_in_one_of_its_files_is_told_apart(tmp_path: Pat
     seal_it(here | {"adapter_model.safetensors": HASH})
     found = identify(tmp_path, adapter)
     assert found.exit_code == 1
-    assert found.near[0].startswith(f'demo, one: adapter_model.safetensors: sealed "{HASH}", now "')
+    differs = f'adapter_model.safetensors: sealed "{HASH}", now "'
+    assert found.near[0].startswith(f"demo, one, sealed 2026-01-01T00:00:00+00:00: {differs}")
     seal_it(here)
     assert identify(tmp_path, adapter).exit_code == 3
     seal_it(None)

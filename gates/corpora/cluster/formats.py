@@ -87,8 +87,11 @@ def explained(file: str) -> Iterator[None]:
 
 @contextmanager
 def _table(file: str) -> Iterator[pq.ParquetFile]:
-    with fsspec.open(file, "rb") as raw, pq.ParquetFile(raw, pre_buffer=False, read_dictionary=["text"]) as table:
-        yield table
+    with fsspec.open(file, "rb") as raw:
+        packed = ["text"] if "text" in pq.read_schema(raw).names else None
+        raw.seek(0)
+        with pq.ParquetFile(raw, pre_buffer=False, read_dictionary=packed) as table:
+            yield table
 
 
 def _hidden(name: str, folder: str) -> bool:
