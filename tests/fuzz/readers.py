@@ -123,8 +123,8 @@ def _of_gates(workspace: Path) -> Sequence[Reader]:
     manifest = (root / "corpora" / "bronte.yaml").read_bytes()
     seat = (
         b"schema: gates.seat-file/1\nimage: vllm/vllm-openai:v0.9.0\nport: 8027\nmodel: /models/base\n"
-        b"served_name: base\n"
-        b"adapters_folder: /adapters\nadapters: {lv-a: lv-a}\nkv_cache_bytes: 2G\ngpu_memory_utilization: 0.2\n"
+        b"served_name: base\nadapters_folder: /adapters\nadapters: {lv-a: lv-a}\nkv_cache_bytes: 2G\n"
+        b"gpu_memory_utilization: 0.2\n"
         b"max_model_len: 8192\napi_key_env: VOICES_API_KEY\n"
     )
     return (
@@ -272,10 +272,8 @@ def _of_people(home: Path, workspace: Path) -> Sequence[Reader]:
         }
     )
     armour = b"-----BEGIN SSH SIGNATURE-----\nU1NIU0lHAAAAAQ==\n-----END SSH SIGNATURE-----\n"
-    card = (
-        b"---\nlicense: mit\n# gates:begin a\nx\n# gates:end a\n---\nA card\n"
-        b"<!-- gates:begin a -->\ny\n<!-- gates:end a -->\n"
-    )
+    card = b"---\nlicense: mit\n# gates:begin a\nx\n# gates:end a\n---\nA card\n"
+    card += b"<!-- gates:begin a -->\ny\n<!-- gates:end a -->\n"
 
     def received_rows(_: Path, data: bytes) -> object:
         reader = Received(inputs, "0" * 64, {}, Path("received.jsonl"))
@@ -413,8 +411,8 @@ def _of_adapters(home: Path) -> Sequence[Reader]:
     write_gguf(Lora(4.0, tensors), home / "one.gguf")
     compose = (
         b"services:\n  seat:\n    image: vllm/vllm-openai:v0.9.0\n    command: [--enable-lora, --lora-modules,"
-        b' a=/adapters/a, \'{"name": "b", "path": "/b"}\']\n'
-        b'    environment: {VLLM_API_KEY: "${KEY}"}\n    ports: ["127.0.0.1:8027:8000"]\n'
+        b' a=/adapters/a, \'{"name": "b", "path": "/b"}\']\n    environment: {VLLM_API_KEY: "${KEY}"}\n'
+        b'    ports: ["127.0.0.1:8027:8000"]\n'
         b"    volumes: [./adapters:/adapters:ro]\n    healthcheck: {test: [CMD, x]}\n"
     )
     registry = b'_MODELS = {"A": ("a", "A"), "B": ("nowhere", "B")}\n'
@@ -466,6 +464,8 @@ def _of_texts(home: Path) -> Sequence[Reader]:
     rows = b"".join(json.dumps({"text": f"row {n}", "prompt": "p"}).encode() + b"\n" for n in range(5))
     table = io.BytesIO()
     pq.write_table(pyarrow.table({"text": ["one", None, "two"], "n": [1, 2, 3]}), table)
+    other = io.BytesIO()
+    pq.write_table(pyarrow.table({"words": ["one"], "text ": ["two"]}), other)
     archive = _tar({"x/a.txt": words, "x/b.txt": b"two"})
     zipped = io.BytesIO()
     with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as made:
@@ -489,14 +489,18 @@ def _of_texts(home: Path) -> Sequence[Reader]:
         Reader("text in parts", "text", (words,), at("text.txt", lambda path: _stream(path, 64))),
         Reader("JSONL in parts", "json", (rows,), at("rows.jsonl", lambda path: _stream(path, 40))),
         Reader("JSONL", "json", (rows,), at("rows.jsonl", lambda path: (read_texts([path]), read_prompts(path, 5)))),
-        Reader("Parquet", "binary", (table.getvalue(),), at("rows.parquet", lambda path: _stream(path, None))),
+        Reader(
+            "Parquet",
+            "binary",
+            (table.getvalue(), other.getvalue()),
+            at("rows.parquet", lambda path: _stream(path, None)),
+        ),
     )
 
 
 def _stream(path: Path, part_bytes: int | None) -> int:
     parts = plan([str(path)], part_bytes)
-    read_part: Callable[[Any], Any] = lambda part: text_of(part) if part.kind == "text" else documents_of(part)  # noqa: E731
-    return sum(1 for part in parts for _ in read_part(part))
+    return sum(1 for part in parts for _ in (text_of(part) if part.kind == "text" else documents_of(part)))
 
 
 def _tar(files: dict[str, bytes]) -> bytes:
