@@ -4,7 +4,8 @@
 
 PEERS is the folder of benchmarks/peers.sh, DATA that of benchmarks/texts.py. Each figure is of a process of its own,
 from the open source to the list of runs, imports left out; seconds are of the processor (user, system, children). gates
-reads the text as printed, normalises it and gives every position; the peers are given words that are normalised.
+reads the text as printed, normalises it and gives every position; the peers are given words that are normalised, and
+what normalising costs (gates' own, in a process of its own, the row `normalising`) is added in the last column.
 Prints a table in Markdown and writes DATA/memorisation.json.
 """
 
@@ -38,10 +39,38 @@ print(json.dumps({
 """
 
 
+NORMALISING = """
+import json, resource, sys, time
+from gates.corpora.streams.plan import plan
+from gates.corpora.streams.read import text_of
+from gates.text import flat_prose
+started = [time.process_time(), time.perf_counter()]
+for data in text_of(plan([sys.argv[1]])[0]):
+    flat_prose(data)
+print(json.dumps({
+    "cpu_s": time.process_time() - started[0], "wall_s": time.perf_counter() - started[1],
+    "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "runs": 0, "texts": 0,
+}))
+"""
+FLOOR = """
+import json, resource, sys, time
+import numpy as np
+started = [time.process_time(), time.perf_counter()]
+with open(sys.argv[1], "rb", buffering=0) as file:
+    while data := file.read(1 << 20):
+        np.frombuffer(data, dtype=np.uint8).max()
+print(json.dumps({
+    "cpu_s": time.process_time() - started[0], "wall_s": time.perf_counter() - started[1],
+    "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "runs": 0, "texts": 0,
+}))
+"""
+SCRIPTS = {"gates": OWN, "normalising": NORMALISING, "every byte read once": FLOOR}
+
+
 def measured(name: str, peers: Path, data: Path, size: int) -> dict[str, Any]:
     """One run of gates or of a peer."""
-    if name == "gates":
-        command = [sys.executable, "-c", OWN, str(data / f"{size}.txt"), str(data / "texts.jsonl")]
+    if name in SCRIPTS:
+        command = [sys.executable, "-c", SCRIPTS[name], str(data / f"{size}.txt"), str(data / "texts.jsonl")]
     else:
         python = sys.executable if name == "python" else str(peers / name / "bin" / "python")
         script = str(Path(__file__).with_name("peer_memorisation.py"))
@@ -59,22 +88,27 @@ def measured(name: str, peers: Path, data: Path, size: int) -> dict[str, Any]:
 def main(peers: Path, data: Path, sizes: list[int]) -> None:
     """Run everything, smallest first."""
     rows: list[dict[str, Any]] = []
-    print("| MB | tool | CPU s | wall s | peak MB | runs | texts hit | CPU against gates |\n|" + "---|" * 8)
+    print(
+        "| MB | tool | CPU s | wall s | peak MB | runs | texts hit | CPU against gates | normalising paid |\n|"
+        + "---|" * 9
+    )
     for size in sizes:
-        own = 0.0
-        for name in ("gates", *PEERS):
+        own = normalising = 0.0
+        for name in (*SCRIPTS, *PEERS):
             if size > LARGEST.get(name, 1000):
                 continue
             row = {"mb": size, "tool": name, "load": os.getloadavg()[0]} | measured(name, peers, data, size)
             rows.append(row)
             own = row["cpu_s"] if name == "gates" else own
+            normalising = row["cpu_s"] if name == "normalising" else normalising
             if "failed" in row:
-                print(f"| {size} | {name} | {row['failed']} | | | | | |", flush=True)
+                print(f"| {size} | {name} | {row['failed']} | | | | | | |", flush=True)
             else:
                 figures = (
                     f"{row['cpu_s']:.2f} | {row['wall_s']:.1f} | {row['peak_mb']:.0f} | {row['runs']} | {row['texts']}"
                 )
-                print(f"| {size} | {name} | {figures} | {row['cpu_s'] / own:.1f} |", flush=True)
+                paid = f"{(row['cpu_s'] + normalising) / own:.1f}" if name in PEERS else ""
+                print(f"| {size} | {name} | {figures} | {row['cpu_s'] / own:.2f} | {paid} |", flush=True)
     (data / "memorisation.json").write_text(json.dumps(rows, indent=1), "utf-8")
 
 
