@@ -16,7 +16,7 @@ test: .venv-dev/ready
 	.venv-dev/bin/python -m pytest -n 2 --dist loadgroup
 
 test-external: .venv-dev/ready
-	.venv-dev/bin/python -m pytest -m external --timeout 900
+	.venv-dev/bin/python -m pytest -n 2 -m external --timeout 900
 
 test-slow: .venv-dev/ready
 	.venv-dev/bin/python -m pytest -n 2 --dist loadgroup -m slow --timeout 600

@@ -46,7 +46,7 @@ def gate(seat: Seat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "part",
-    [pytest.param(n, marks=pytest.mark.slow if n in (0, PARTS // 2) else pytest.mark.long) for n in range(PARTS)],
+    [pytest.param(n, marks=pytest.mark.long if n else pytest.mark.slow) for n in range(PARTS)],
 )
 def test_a_run_killed_at_any_write(gate: Path, tmp_path: Path, part: int) -> None:
     """Each part a share of the steps, so that they can share the cores."""

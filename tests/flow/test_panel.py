@@ -412,7 +412,7 @@ def passing_splits(pool: np.ndarray, k: int) -> float:
     return float(np.mean(passed))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_voices_pass_whatever_prompts_are_drawn(voices: Voices) -> None:
     """Prompts are drawn again with replacement, the same for both arms of all five seeds.
 

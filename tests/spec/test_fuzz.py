@@ -17,7 +17,7 @@ from gates.spec.schema import Gate
 
 GATE = (Path(__file__).parent / "gate.yaml").read_bytes()
 
-QUICK = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 THOROUGH = settings(QUICK, max_examples=1500)
 
 Mutation = Callable[[bytes, random.Random], bytes]
