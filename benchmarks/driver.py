@@ -87,6 +87,9 @@ def serve(latency: float, told: Connection) -> None:
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()
+                if b"content-length:" not in head:
+                    writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}")
+                    continue
                 length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
                 body = await reader.readexactly(length)
                 await asyncio.sleep(latency)
@@ -114,8 +117,9 @@ def served(latency: float) -> Iterator[int]:
     process.join()
 
 
-async def bare(port: int, tasks: list[Task], asked: Gate, concurrency: int) -> None:
-    """Ask for all of it in the same order, as plainly as can be."""
+async def bare(port: int, tasks: list[Task], asked: Gate, concurrency: int) -> float:
+    """Ask for all of it in the same order, as plainly as can be; the seconds of it."""
+    begun = time.perf_counter()
     queue = iter(tasks)
     ready = {arm: sent(port, request_body(asked, arm, BEATS[0], 0)) for arm in ("base", "one")}
 
@@ -128,6 +132,7 @@ async def bare(port: int, tasks: list[Task], asked: Gate, concurrency: int) -> N
         writer.close()
 
     await asyncio.gather(*(work() for _ in range(concurrency)))
+    return time.perf_counter() - begun
 
 
 def sent(port: int, body: object) -> bytes:
@@ -137,14 +142,17 @@ def sent(port: int, body: object) -> bytes:
     return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
 
 
-async def driven(port: int, tasks: list[Task], asked: Gate, concurrency: int, folder: Path) -> None:
-    """The same through gates' driver, recorded as a run's."""
+async def driven(port: int, tasks: list[Task], asked: Gate, concurrency: int, folder: Path) -> float:
+    """The same through gates' driver, recorded as a run's; the seconds of it, without those of making the client."""
     store = RunStore(folder, "bench", 1)
     store.folder.mkdir(parents=True)
     run = Run(asked, BEATS, "0" * 64, f"http://127.0.0.1:{port}/v1", "salt", fingerprint="f", context=8192)
     pace = Pace(concurrency, 3, np.random.default_rng(1), lambda: datetime.now(UTC))
     async with SeatClient(run.seat) as client:
+        await client.version()
+        begun = time.perf_counter()
         await generate(tasks, client, store.add, run, pace)
+        return time.perf_counter() - begun
 
 
 def compare(latency: float, concurrency: int, seconds: float, rounds: int) -> None:
@@ -155,18 +163,18 @@ def compare(latency: float, concurrency: int, seconds: float, rounds: int) -> No
     walls: dict[str, list[float]] = {"gates": [], "bare": []}
     used: dict[str, list[float]] = {"gates": [], "bare": []}
     with served(latency) as port:
-        asyncio.run(bare(port, tasks[:concurrency], asked, concurrency))
+        with tempfile.TemporaryDirectory() as folder:  # what is imported when it is first needed is imported here
+            asyncio.run(driven(port, tasks[:concurrency], asked, concurrency, Path(folder)))
         for number in range(rounds):
             for who in ("gates", "bare") if number % 2 else ("bare", "gates"):
                 with tempfile.TemporaryDirectory() as folder:
-                    cpu, begun = time.process_time(), time.perf_counter()
+                    cpu = time.process_time()
                     work = (
                         driven(port, tasks, asked, concurrency, Path(folder))
                         if who == "gates"
                         else bare(port, tasks, asked, concurrency)
                     )
-                    asyncio.run(work)
-                    walls[who].append(time.perf_counter() - begun)
+                    walls[who].append(asyncio.run(work))
                     used[who].append(time.process_time() - cpu)
     ratios = [bare_s / gates_s for bare_s, gates_s in zip(walls["bare"], walls["gates"], strict=True)]
     ideal = count / concurrency * latency
