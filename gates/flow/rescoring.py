@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from pydantic import JsonValue
 
 from gates.errors import GatesError, RecordError, UsageError
-from gates.flow.axes import axes_of
-from gates.flow.binding import signatures
 from gates.flow.finished import FinishedRun, read_run
-from gates.flow.floors import rules_of
 from gates.flow.overlap import Engine, Here
 from gates.flow.regauging import Gauge, floor_named, refuse_other_texts, sealed_signatures
 from gates.flow.sealing import gate_file
+from gates.flow.weighing import Case, Weighed, judged_again, known_of, versions
 from gates.flow.world import World
-from gates.judge.standing import Standing, weakest
-from gates.judge.verdict import Verdict, judge
+from gates.judge.standing import weakest
+from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
 from gates.record.rescore import (
     AxisChange,
-    HeldRule,
     Rescore,
     RescoreFiles,
     folder_of,
@@ -35,12 +31,11 @@ from gates.record.rescore import (
     told,
     write_rescore,
 )
-from gates.record.rules import Holder, Rule, axis_rules, held, rule_standing, with_axis
 from gates.record.standing import IMPORTED, History, attempts_at
 from gates.record.store import gate_lock
-from gates.records import Sha256, canonical
+from gates.records import canonical
 from gates.report.rescored import rescored_markdown
-from gates.report.wording import in_order, threshold_of, value_of, why_changed
+from gates.report.wording import in_order, why_changed
 from gates.spec.fields import RETIRED
 from gates.spec.load import load_gate
 from gates.spec.schema import Gate
@@ -72,38 +67,6 @@ class Wanted:
     folder: Path
     cache: Path
     asked: Asked
-
-
-@dataclass(frozen=True)
-class _Case:
-    """A run, the gate that judges it now, and the ledger as it stands."""
-
-    run: FinishedRun
-    gate: Gate
-    file: str
-    history: History
-    gauge: Gauge
-    made: dict[str, JsonValue] = field(default_factory=dict)
-
-    @property
-    def started(self) -> Stored:
-        return self.history.run(self.run.store.gate, self.run.store.number)
-
-
-@dataclass(frozen=True)
-class Weighed:
-    """What judging a run again comes to. It rests on the run, and on the seals and runs of the ledger alone.
-
-    `known` names those records; `measurements` are there where the run was measured otherwise.
-    """
-
-    verdict: Verdict
-    measurements: Measurements | None
-    axes: dict[str, Standing]
-    held: tuple[HeldRule, ...]
-    texts: Literal["not needed", "used", "missing"]
-    inputs: dict[str, JsonValue] | None
-    known: tuple[Sha256, ...]
 
 
 def rescore(folder: Path, world: World, asked: Asked) -> Rescored:
@@ -141,17 +104,17 @@ def rescore_all(
 def weigh(_: object, wanted: Wanted) -> Weighed | GatesError:
     """Judge one run again, nothing written; an error is a result like others."""
     try:
-        return _weighed(_case(wanted))
+        return judged_again(_case(wanted))
     except GatesError as error:
         return error
 
 
-def _case(wanted: Wanted) -> _Case:
+def _case(wanted: Wanted) -> Case:
     run = read_run(wanted.folder)
     gate, file = _asked_gate(run, wanted.asked)
     ledger = Ledger(run.workspace / "prereg")
     history = History(ledger.prereg, ledger.entries())
-    return _Case(run, gate, file, history, Gauge(run, wanted.cache, gate, run.workspace / file, texts=True))
+    return Case(run, gate, file, history, Gauge(run, wanted.cache, gate, run.workspace / file, texts=True))
 
 
 def _entered(wanted: Wanted, weighed: Weighed, world: World) -> Rescored:
@@ -174,8 +137,8 @@ def _entered(wanted: Wanted, weighed: Weighed, world: World) -> Rescored:
         if again := _entered_last(run, case.gate, case.history, case.made):
             world.say("re-scored already, and nothing has been entered since")
             return again
-        if weighed.known != _known(case.history):  # somebody sealed or ran a gate meanwhile
-            weighed = _weighed(case)
+        if weighed.known != known_of(case.history):  # somebody sealed or ran a gate meanwhile
+            weighed = judged_again(case)
         made, verdict, measurements, report = _scored(case, weighed)
         number = next_number(ledger, run.store)
         body = write_rescore(run.store, number, made, verdict, measurements, report)
@@ -209,10 +172,10 @@ def derive_again(run: FinishedRun, cache: Path, entered: Stored) -> tuple[Rescor
     history = History(prereg, Ledger(prereg).entries()).as_of(made.as_of)
     gauge = Gauge(run, cache, made.gate, run.workspace / made.gate_file, texts=made.texts != "missing")
     about = {name: made.as_json()[name] for name in ("asked", "reason", "gate_file", "run", "at", "by")}
-    case = _Case(run, made.gate, made.gate_file, history, gauge, about)
-    if _version(case) != made.signatures:
+    case = Case(run, made.gate, made.gate_file, history, gauge, about)
+    if versions(case) != made.signatures:
         raise RecordError(f"{folder / 'rescore.json'}: not derived again, it was made with other versions of measures")
-    again, verdict, measurements, report = _scored(case, _weighed(case))
+    again, verdict, measurements, report = _scored(case, judged_again(case))
     if made.texts == "used" and again.texts == "missing":
         raise RecordError(f"{folder / 'rescore.json'}: {gauge.why_missing}")
     if again.inputs != made.inputs:
@@ -241,36 +204,7 @@ def _asked_gate(run: FinishedRun, asked: Asked) -> tuple[Gate, str]:
         ) from None
 
 
-def _known(history: History) -> tuple[Sha256, ...]:
-    """The records that standings and rules rest on."""
-    return tuple(record.sha256 for record in history.records if record.entry.kind != "rescore")
-
-
-def _weighed(case: _Case) -> Weighed:
-    """The run judged again, and under every rule that the ledger holds."""
-    run, gate = case.run, case.gate
-    measurements = case.gauge.figures(gate)
-    if isinstance(measurements, str):
-        raise RecordError(measurements, next_step="fetch the texts: `gates corpora fetch NAME`")
-    remeasured = measurements is not run.measurements
-    judged = judge(gate, measurements, rules_of(gate))
-    rules = axis_rules(gate, _signatures(case, remeasured=remeasured))
-    sealed = axis_rules(run.seal.gate, run.seal.binding.signatures)
-    axes = {axis: rule_standing(case.history, case.started, axis, rules.get(axis)) for axis in {**sealed, **rules}}
-    changed = [axis for axis in {**sealed, **rules} if sealed.get(axis) != rules.get(axis)]
-    tried = [axis for axis in dict.fromkeys(["voice", *changed]) if axis in rules]
-    return Weighed(
-        verdict=judged,
-        measurements=measurements if remeasured else None,
-        axes=axes,
-        held=tuple(row for axis in tried for row in _held(case, axis, rules[axis])),
-        texts=case.gauge.state,
-        inputs=case.gauge.inputs,
-        known=_known(case.history),
-    )
-
-
-def _scored(case: _Case, weighed: Weighed) -> tuple[Rescore, Verdict, Measurements | None, str]:
+def _scored(case: Case, weighed: Weighed) -> tuple[Rescore, Verdict, Measurements | None, str]:
     """The re-score, its verdict, its own measurements where it measured otherwise, and its report. Nothing written."""
     run, gate, judged, remeasured = case.run, case.gate, weighed.verdict, weighed.measurements is not None
     standing = weakest(weighed.axes.values())
@@ -298,7 +232,7 @@ def _scored(case: _Case, weighed: Weighed) -> tuple[Rescore, Verdict, Measuremen
                 "held": [row.as_json() for row in weighed.held],
                 "earlier": _earlier(case),
                 "texts": weighed.texts,
-                "signatures": _version(case),
+                "signatures": versions(case),
                 "inputs": weighed.inputs if remeasured else None,
                 "as_of": list(case.history.heads),
             }
@@ -309,21 +243,7 @@ def _scored(case: _Case, weighed: Weighed) -> tuple[Rescore, Verdict, Measuremen
     return made, verdict, weighed.measurements, rescored_markdown(run.sealed, made, verdict)
 
 
-def _signatures(case: _Case, *, remeasured: bool) -> dict[str, str]:
-    """How the figures that are judged were made, and which rules judge them now."""
-    now = signatures(case.gate, axes_of(case.gate), rules_of(case.gate))
-    if remeasured:
-        return now
-    then = case.run.seal.binding.signatures
-    return {name: made if name.endswith(".floor") else then.get(name, made) for name, made in now.items()}
-
-
-def _version(case: _Case) -> dict[str, str]:
-    """How this version of gates measures and judges, under the sealed gate and the one that judges now."""
-    return {**sealed_signatures(case.run.seal.gate), **signatures(case.gate, axes_of(case.gate), rules_of(case.gate))}
-
-
-def _said_first(case: _Case, *, remeasured: bool) -> list[str]:
+def _said_first(case: Case, *, remeasured: bool) -> list[str]:
     """What a reader must know before any figure of this re-score."""
     run = case.run
     found = []
@@ -357,32 +277,7 @@ def _changes(old: Verdict, new: Verdict) -> list[AxisChange]:
     return changes
 
 
-def _held(case: _Case, axis: str, now: Rule) -> list[HeldRule]:
-    """Every rule for an axis that the ledger holds, and the one that judges now, each tried on the run."""
-    known = list(held(case.history, axis))
-    if now not in [rule for rule, _ in known]:
-        known.append((now, []))
-    return [_tried(case, axis, rule, holders, judges_now=rule == now) for rule, holders in known]
-
-
-def _tried(case: _Case, axis: str, rule: Rule, holders: list[Holder], *, judges_now: bool) -> HeldRule:
-    gate = case.gate if judges_now or not holders else with_axis(case.gate, axis, holders[0].seal.gate)
-    figures = case.gauge.figures(gate)
-    found = {} if isinstance(figures, str) else judge(gate, figures, rules_of(gate)).candidates
-    there = {name: one.axes[axis] for name, one in found.items() if axis in one.axes}
-    return HeldRule(
-        axis=axis,
-        rule=rule,
-        held_by=tuple(holder.sentence for holder in holders),
-        judges_now=judges_now,
-        outcomes={name: one.outcome for name, one in there.items()},
-        overall={name: one.outcome for name, one in found.items()},
-        figures={name: f"{value_of(one)} {threshold_of(one)}" for name, one in there.items()},
-        note=figures if isinstance(figures, str) else "",
-    )
-
-
-def _earlier(case: _Case) -> list[str]:
+def _earlier(case: Case) -> list[str]:
     """The re-scores of this run that the ledger held already."""
     gate, number = case.run.store.gate, case.run.store.number
     mine = [record for record in case.history.records if record.entry.kind == "rescore" and record.entry.gate == gate]
