@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
+from gates import __version__
 from gates.flow.inputs import Inputs
 from gates.flow.recorded import measure_run
 from gates.flow.world import World
@@ -46,6 +47,7 @@ def _outcome(store: RunStore, verdict: Verdict, report: str, *, judged: bool) ->
         "verdict_sha256": verdict.digest(),
         "sessions_sha256": store.sessions_sha256(),
         "report_sha256": sha256(report.encode()),
+        "gates": __version__,
         "outcome": verdict.outcome.value,
         "candidates": {name: candidate.outcome.value for name, candidate in verdict.candidates.items()},
     }

@@ -262,7 +262,12 @@ def rederive(run: FinishedRun, cache: Path, started: Stored, ended: Stored) -> t
     left_to_ask(replace(inputs, gate=gate), plan.digest(), store)
     judgements = store.judgements(plan.digest())
     sampled = Sampled(run, inputs, plan, generations, store.generations_sha256(), recorded.troubles, judgements)
-    report = store.folder / "report.md"
-    if report.read_text("utf-8") != recheck_markdown(run.sealed, run.store.number, plan, recorded):
-        raise TamperedError(f"{report}: not the report of this recheck")
     return recorded, derive(sampled)
+
+
+def report_of(run: FinishedRun, started: Stored, recorded: Recheck) -> str:
+    """The report of a finished recheck as this version of gates words it."""
+    plan = read_plan(store_of(run.store, started), started)
+    if plan is None:
+        raise TamperedError(f"{run.store.folder}: the plan of a finished recheck is missing")
+    return recheck_markdown(run.sealed, run.store.number, plan, recorded)

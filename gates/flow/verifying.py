@@ -22,7 +22,7 @@ from gates.flow.floors import rules_of
 from gates.flow.generating import check_recorded
 from gates.flow.importing import check_received
 from gates.flow.judging import left_to_ask
-from gates.flow.rechecking import rederive
+from gates.flow.rechecking import rederive, report_of
 from gates.flow.recorded import measure_run
 from gates.flow.rescoring import derive_again
 from gates.flow.review import open_reading
@@ -32,7 +32,7 @@ from gates.judge.floors import FloorRule
 from gates.judge.verdict import Verdict, judge
 from gates.measure.figures import Measurements
 from gates.record.anchor import committed_breaks
-from gates.record.body import said
+from gates.record.body import check_report, said
 from gates.record.ledger import Ledger, Stored
 from gates.record.recheck import rechecks, store_of
 from gates.record.rescore import folder_of, rescores
@@ -201,8 +201,7 @@ def _check_run(
     number = said(replace(ended, entry=ended.written), "run", int)
     seat = seat_sentences(store.sessions())
     told = markdown(sealed, number, measurements, verdict, deviations=store.deviations(), seat=seat)
-    if not report.is_file() or report.read_text("utf-8") != told:
-        notes.breaks.append(f"{report}: not the report of these measurements and this verdict")
+    notes.guard(partial(check_report, report, told, ended, "these measurements and this verdict"))
     if shared is not None:
         notes.not_derived.append(check_shared(store, ledger, measurements, shared))
         return
@@ -248,8 +247,8 @@ def _check_rescore(places: tuple[Path, Path], entered: Stored) -> None:
     for name in ("measurements", "rescore", "verdict"):
         stored, again = recorded.as_json()[name], derived.as_json()[name]
         _same(folder / f"{name}.json", stored, again)
-    if recorded.rescore == derived.rescore and recorded.report != derived.report:
-        raise TamperedError(f"{folder / 'report.md'}: not the report of this re-score")
+    if recorded.rescore == derived.rescore:
+        check_report(folder / "report.md", derived.report, entered, "this re-score")
 
 
 def _check_recheck(places: tuple[Path, Path], begun: Stored, done: Stored | None, notes: _Notes) -> None:
@@ -260,7 +259,9 @@ def _check_recheck(places: tuple[Path, Path], begun: Stored, done: Stored | None
     if done is None:
         notes.not_derived.append(f"{where} is not finished")
         return
-    recorded, derived = rederive(read_run(run), cache, begun, done)
+    finished = read_run(run)
+    recorded, derived = rederive(finished, cache, begun, done)
+    notes.guard(partial(check_report, where / "report.md", report_of(finished, begun, recorded), done, "this recheck"))
     if isinstance(derived, str):
         notes.not_derived.append(f"{where}: {derived}")
     else:

@@ -24,6 +24,15 @@ def on_disk(path: Path) -> Iterator[None]:
         raise DiskError.of(error, path if named is None or named.endswith(_PART) else named) from error
 
 
+def refuse_link(path: Path) -> None:
+    """Raise TamperedError for a link in a record's place: what is written there would land where somebody points."""
+    if path.is_symlink():
+        raise TamperedError(
+            f"{path}: a record is a file of its own, and this is a link to {os.fspath(path.readlink())[:200]!r}",
+            next_step="put the file itself in the link's place",
+        )
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder and those above it, where they are not there."""
     with on_disk(folder):
@@ -45,6 +54,7 @@ def _beside(path: Path, data: bytes) -> Iterator[Path]:
     """A file beside `path` that holds `data`, on the disk; gone when the context ends, whatever happens."""
     beside = path.with_name(f".{path.name}.{os.getpid()}{_PART}")
     try:
+        refuse_link(beside)
         with beside.open("wb") as handle:
             handle.write(data)
             handle.flush()
@@ -95,6 +105,7 @@ def replace(path: Path, data: bytes) -> None:
 
 def cut_torn_line(path: Path) -> int:
     """Cut an unfinished last line off a line file, as a killed writer leaves it; returns the bytes cut."""
+    refuse_link(path)
     if not path.exists():
         return 0
     with on_disk(path), path.open("rb+") as handle:
@@ -120,6 +131,7 @@ def append_line(path: Path, line: bytes) -> None:
 
     When the disk refuses, what was written of the line is taken back: an error means that it is not there.
     """
+    refuse_link(path)
     new = not path.exists()
     with on_disk(path), path.open("ab", buffering=0) as handle:
         before = handle.seek(0, os.SEEK_END)
@@ -154,9 +166,10 @@ def held(path: Path) -> bool:
 @contextmanager
 def locked(path: Path, *, wait: bool, busy: str) -> Iterator[None]:
     """Hold the lock file `path`. Without `wait`, raises RecordError saying `busy` when another process holds it."""
+    refuse_link(path)
     make_folder(path.parent)
     with on_disk(path):
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

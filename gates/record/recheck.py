@@ -14,6 +14,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
+from gates import __version__
 from gates.errors import TamperedError
 from gates.judge.verdict import CandidateVerdict
 from gates.measure.figures import Measurements
@@ -141,6 +142,7 @@ def finish(ledger: Ledger, run: RunStore, store: RunStore, found: Recheck, repor
         "generations_sha256": store.generations_sha256(),
         "recheck_sha256": sha256(data),
         "report_sha256": sha256(report.encode()),
+        "gates": __version__,
         "outcome": found.outcome.value,
     }
     if store.judgements_path.exists():

@@ -13,6 +13,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
+from gates import __version__
 from gates.judge.axes import AxisVerdict
 from gates.judge.standing import Standing
 from gates.judge.verdict import Verdict
@@ -133,6 +134,7 @@ def write_rescore(
         "seal": made.seal,
         **hashes,
         "report_sha256": sha256(report.encode()),
+        "gates": __version__,
         "asked": made.asked,
         "standing": made.standing.name,
         "outcome": verdict.outcome.value,

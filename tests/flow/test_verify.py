@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gates import __version__
 from gates.flow.adapters import identify
 from gates.flow.verifying import unlike
 from gates.record.ledger import Ledger, Stamp
@@ -265,3 +266,23 @@ def test_an_empty_record_is_no_proof(tmp_path: Path) -> None:
     (tmp_path / "prereg").mkdir()
     ended = gates("verify", tmp_path)
     assert (ended.returncode, "nothing is recorded here" in ended.stdout) == (3, True)
+
+
+def test_another_versions_wording_of_a_report_is_no_break(
+    made_run: Path, made_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update that words reports otherwise must not call honest records tampered with, nor whole."""
+    monkeypatch.setenv("GATES_CACHE", str(made_cache))
+    workspace = shutil.copytree(made_run, tmp_path / "work")
+    report = workspace / "reports/small/001/report.md"
+    monkeypatch.setattr("gates.flow.verifying.markdown", lambda *_, **__: "in other words")
+    same = gates("verify", workspace)
+    assert (same.returncode, f"{report}: not the report of these measurements" in same.stdout) == (5, True), same
+    monkeypatch.setattr("gates.record.body.__version__", "9.9")
+    later = gates("verify", workspace)
+    assert (later.returncode, f"{report}: worded by gates {__version__}, not by 9.9" in later.stdout) == (3, True), (
+        later
+    )
+    report.write_text("forged", "utf-8")
+    forged = gates("verify", workspace)
+    assert (forged.returncode, f"{report}: SHA-256 is" in forged.stdout) == (5, True), forged

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.errors import DiskError, RecordError
+from gates.errors import DiskError, RecordError, TamperedError
 from gates.record.files import append_line, cut_torn_line, locked, replace, sync_folder, write_once
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -138,10 +138,9 @@ def test_a_line_that_the_disk_refuses_is_taken_back(
     assert path.read_bytes() == b"one\nsecond\n"
 
 
-def test_a_device_that_is_full_is_named(tmp_path: Path) -> None:
-    (tmp_path / "generations.jsonl").symlink_to("/dev/full")
-    with pytest.raises(DiskError, match=r"generations\.jsonl: No space left on device"):
-        append_line(tmp_path / "generations.jsonl", b"line")
+def test_a_device_that_is_full_is_named() -> None:
+    with pytest.raises(DiskError, match="/dev/full: No space left on device"):
+        append_line(Path("/dev/full"), b"line")
 
 
 @given(st.binary(max_size=40), st.integers(0, 3))
@@ -199,3 +198,42 @@ def test_a_lock_is_given_back_after_an_error(tmp_path: Path) -> None:
         raise ValueError("inside")
     with locked(tmp_path / "lock", wait=False, busy="busy"):
         pass
+
+
+def lock(path: Path) -> None:
+    with locked(path, wait=True, busy=""):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("write", "linked"),
+    [
+        (lambda path: append_line(path, b"{}"), "{0}"),
+        (cut_torn_line, "{0}"),
+        (lock, "{0}"),
+        (lambda path: replace(path, b"{}"), ".{0}.{1}.part"),
+        (lambda path: write_once(path, b"{}"), ".{0}.{1}.part"),
+    ],
+    ids=["append", "cut", "lock", "replace", "once"],
+)
+@pytest.mark.parametrize("there", [True, False])
+def test_nothing_is_written_through_a_link(tmp_path: Path, write, linked: str, there: bool) -> None:
+    outside, inside = tmp_path / "outside", tmp_path / "home"
+    inside.mkdir()
+    if there:
+        outside.write_bytes(b"mine, without an end")
+    path = inside / "ledger.jsonl"
+    (inside / linked.format(path.name, os.getpid())).symlink_to(outside)
+    with pytest.raises(TamperedError, match="a record is a file of its own, and this is a link to"):
+        write(path)
+    assert outside.exists() is there
+    assert not there or outside.read_bytes() == b"mine, without an end"
+
+
+def test_a_file_takes_the_place_of_a_link(tmp_path: Path) -> None:
+    """What is written whole is renamed into its place: the link goes, and what it led to stays."""
+    outside, path = tmp_path / "outside", tmp_path / "head"
+    outside.write_bytes(b"mine")
+    path.symlink_to(outside)
+    replace(path, b"{}")
+    assert (outside.read_bytes(), path.is_symlink(), path.read_bytes()) == (b"mine", False, b"{}")

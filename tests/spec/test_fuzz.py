@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,69 +13,12 @@ from hypothesis import strategies as st
 from gates.errors import InputError
 from gates.spec.load import load_gate
 from gates.spec.schema import Gate
+from tests.fuzz.mutations import KINDS
 
 GATE = (Path(__file__).parent / "gate.yaml").read_bytes()
 
 QUICK = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 THOROUGH = settings(QUICK, max_examples=1500)
-
-Mutation = Callable[[bytes, random.Random], bytes]
-
-SPLINTERS = (
-    *(
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b": ",
-        b"- ",
-        b"#",
-        b"&a ",
-        b"*a",
-        b"!!x ",
-        b"|\n",
-        b">\n",
-        b"---\n",
-        b"...\n",
-        b"%",
-        b"@",
-    ),
-    *(b"\t", b"\0", b"\xff", b"\xef\xbb\xbf", b"\r", b"'", b'"', b"\\", b"\\ud800", b"? ", b"<<: ", b"~", b"true"),
-    *(b".nan", b"-.inf", b"1e999", b"010", b"9" * 5000, b"[" * 200, b"\xe2\x80\xa8", b'"\\U00110000"', b"null", b"5"),
-)
-
-
-def _bytes(data: bytes, rng: random.Random) -> bytes:
-    at = rng.randrange(len(data) + 1)
-    return data[:at] + bytes([rng.randrange(256)]) + data[at + rng.randrange(3) :]
-
-
-def _splinter(data: bytes, rng: random.Random) -> bytes:
-    at = rng.randrange(len(data) + 1)
-    return data[:at] + rng.choice(SPLINTERS) + data[at:]
-
-
-def _lines(data: bytes, rng: random.Random) -> bytes:
-    lines = data.splitlines(keepends=True) or [b""]
-    at, other = rng.randrange(len(lines)), rng.randrange(len(lines))
-    change = rng.choice(("delete", "double", "swap", "indent"))
-    if change == "delete":
-        del lines[at]
-    elif change == "double":
-        lines.insert(other, lines[at])
-    elif change == "swap":
-        lines[at], lines[other] = lines[other], lines[at]
-    else:
-        lines[at] = b"  " + lines[at]
-    return b"".join(lines)
-
-
-def _value(data: bytes, rng: random.Random) -> bytes:
-    line, *rest = rng.choice([part for part in data.split(b"\n") if b": " in part] or [b"a: b"]).split(b": ", 1)
-    return data.replace(b": ".join([line, *rest]), line + b": " + rng.choice(SPLINTERS), 1)
-
-
-MUTATIONS: tuple[Mutation, ...] = (_bytes, _splinter, _lines, _value)
 
 
 def load(file: Path) -> Gate | InputError:
@@ -106,7 +48,7 @@ def test_a_mutated_gate(tmp_path: Path, seed: int, count: int) -> None:
     rng = random.Random(seed)
     data = GATE
     for _ in range(count):
-        data = rng.choice(MUTATIONS)(data, rng)
+        data = rng.choice(KINDS["yaml"])(data, rng)
     check(tmp_path, data)
 
 
