@@ -73,9 +73,11 @@ def running(kind: type[AnySeat]) -> Iterator[AnySeat]:
     """A seat of that kind that answers for as long as the context lasts."""
     made = kind()
     made.thread.start()
-    asyncio.run_coroutine_threadsafe(made.faulty.__aenter__(), made.loop).result(10)
-    yield made
-    asyncio.run_coroutine_threadsafe(made.faulty.__aexit__(None, None, None), made.loop).result(10)
-    made.loop.call_soon_threadsafe(made.loop.stop)
-    made.thread.join(10)
-    made.loop.close()
+    try:
+        asyncio.run_coroutine_threadsafe(made.faulty.__aenter__(), made.loop).result(10)
+        yield made
+    finally:  # after a failed test too, or the process would wait for the thread for ever
+        asyncio.run_coroutine_threadsafe(made.faulty.__aexit__(None, None, None), made.loop).result(10)
+        made.loop.call_soon_threadsafe(made.loop.stop)
+        made.thread.join(10)
+        made.loop.close()
