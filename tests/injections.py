@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache
 from itertools import count
 from typing import Annotated, Any, TypeVar
 
@@ -62,7 +62,12 @@ CORPUS: dict[str, tuple[str, ...]] = {
         "<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]>&e;",
         "\ufffe\uffff\x01",
     ),
-    "template": ("{{ 7*7 }} {% include 'x' %} {# c #}", "${7*7} #{7*7} <%= 7*7 %>", "%s %(x)s {0} {x!r}", "$(id) `id` ; id"),
+    "template": (
+        "{{ 7*7 }} {% include 'x' %} {# c #}",
+        "${7*7} #{7*7} <%= 7*7 %>",
+        "%s %(x)s {0} {x!r}",
+        "$(id) `id` ; id",
+    ),
     "path": ("../../../etc/passwd", "/etc/passwd", "..\\..\\x", "file:///etc/passwd", "~root/x", "a/../../b"),
 }
 """Injections by what they would inject into."""
@@ -99,37 +104,40 @@ class Poison:
         return self._put(value, lambda _: True)  # type: ignore[no-any-return]
 
     def _put(self, value: Any, admitted: Callable[[str], bool]) -> Any:
+        if type(value) is str:
+            return self._word(value, admitted)
         if isinstance(value, BaseModel):
             return self._record(value)
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            fields = {field.name: self._put(getattr(value, field.name), lambda _: True) for field in dataclasses.fields(value)}
-            return dataclasses.replace(value, **fields)
         if isinstance(value, Mapping):
             return {self._key(key): self._put(one, admitted) for key, one in value.items()}
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*(self._put(one, lambda _: True) for one in value))
-        if isinstance(value, tuple | list):
+        if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
             return type(value)(self._put(one, admitted) for one in value)
-        if type(value) is not str or not value or value in self.kept:
+        return self._structure(value)
+
+    def _structure(self, value: Any) -> Any:
+        """A named tuple or a dataclass, whose fields have no rules; anything else as it is."""
+        if isinstance(value, tuple):
+            return type(value)(*(self._put(one, lambda _: True) for one in value))
+        if not dataclasses.is_dataclass(value):
             return value
-        if value in self.names or admitted(self.text(value)):
-            return self.text(value)
-        return value
+        fields = [field.name for field in dataclasses.fields(value)]
+        return dataclasses.replace(value, **{name: self._put(getattr(value, name), lambda _: True) for name in fields})  # type: ignore[type-var]
+
+    def _word(self, value: str, admitted: Callable[[str], bool]) -> str:
+        if not value or value in self.kept:
+            return value
+        return self.text(value) if value in self.names or admitted(self.text(value)) else value
 
     def _key(self, key: Any) -> Any:
         return self.text(key) if isinstance(key, str) and key in self.names else key
 
     def _record(self, record: BaseModel) -> BaseModel:
         kind = type(record)
-        changed = {
-            name: self._put(getattr(record, name), _admits(kind, name))
-            for name in kind.model_fields
-            if getattr(record, name) is not None
-        }
+        changed = {name: self._put(getattr(record, name), _admits(kind, name)) for name in kind.model_fields}
         return record.model_copy(update=changed)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _field(kind: type[BaseModel], name: str) -> TypeAdapter[Any]:
     field = kind.model_fields[name]
     rules = (field.annotation, *field.metadata)

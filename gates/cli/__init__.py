@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -83,7 +84,9 @@ def main() -> None:
     except GatesError as error:
         _complain(str(error), error.exit_code)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        say(shown.getvalue().rstrip("\n"), needed=True)
         _end(error.format_message(), ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
         _complain("interrupted; the same command continues where it stopped", INTERRUPTED)

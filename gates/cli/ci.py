@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gates.cli.output import print_json, tell
+from gates.cli.output import command, on_runner, print_json, tell
 from gates.cli.show import as_json
 from gates.errors import UsageError
 from gates.flow.finished import FinishedRun, read_run
@@ -46,7 +46,7 @@ def ci(run: Path, junit_file: Path | None, candidate: str | None, github: bool |
     if junit_file is not None:
         document = junit(read.seal.gate.name, read.store.number, read.verdict, seconds=status_of(run).elapsed_s)
         replace(junit_file, document.encode())
-    wanted = github if github is not None else os.environ.get("GITHUB_ACTIONS") == "true"
+    wanted = github if github is not None else on_runner()
     if wanted:
         _summarise(read)
     outcome = (read.verdict.candidates[candidate] if candidate else read.verdict).outcome
@@ -62,7 +62,7 @@ def ci(run: Path, junit_file: Path | None, candidate: str | None, github: bool |
         )
     elif wanted:
         for line in workflow_commands(read.seal.gate.name, read.verdict, file=read.seal.gate_file):
-            tell(line)
+            command(line)
     else:
         tell(f"{read.seal.gate.name} {read.store.number:03d}: {outcome.value}{caution(read.verdict)}")
     return int(outcome.exit_code)

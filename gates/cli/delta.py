@@ -18,6 +18,7 @@ from gates.errors import ExitCode, UsageError
 from gates.measure.counted import Counted
 from gates.measure.delta import DISTANCES, count_matrix, frame_of_texts
 from gates.records import signature
+from gates.report.wording import cell
 from gates.text import Case, count_words, letters
 
 _PATH = click.Path(path_type=Path)
@@ -84,6 +85,7 @@ def _cut(text: NamedText, tokens: str, case: Case) -> Counter[str]:
 def _csv(names: Sequence[str], rows: Sequence[Sequence[float]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["", *names])
-    writer.writerows([name, *(f"{value:.9f}" for value in row)] for name, row in zip(names, rows, strict=True))
+    shown = [cell(name) for name in names]
+    writer.writerow(["", *shown])
+    writer.writerows([name, *(f"{value:.9f}" for value in row)] for name, row in zip(shown, rows, strict=True))
     return out.getvalue()

@@ -9,8 +9,10 @@ import codecs
 import io
 import json
 import os
+import re
 import sys
 from dataclasses import dataclass
+from typing import TextIO
 
 import click
 
@@ -61,6 +63,11 @@ def set_manners(*, quiet: bool, no_color: bool) -> None:
     manners.quiet, manners.no_color = quiet, no_color
 
 
+def command(line: str) -> None:
+    """A command to the runner, on stdout; whoever makes it escapes the texts in it."""
+    click.echo(line, file=sys.stdout)
+
+
 def say(sentence: str, *, needed: bool = False) -> None:
     """One sentence for a person, on stderr, as harmless as in `tell`; under --quiet only what is `needed`."""
     if needed or not manners.quiet:
@@ -69,8 +76,38 @@ def say(sentence: str, *, needed: bool = False) -> None:
 
 def print_json(document: object) -> None:
     """The one JSON document of a command; in ASCII, which every terminal and encoding carries."""
-    click.echo(json.dumps(document, indent=2, allow_nan=False))
+    text = json.dumps(document, indent=2, allow_nan=False)
+    # Only within a string can these stand, and there an escape is the same sign.
+    click.echo(text.replace("##", "#\\u0023") if on_runner() else text)
+
+
+def on_runner() -> bool:
+    """Whether this is a step of GitHub Actions, where a line of output may be a command to the runner."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+class Uncommanding:
+    """A stream on which no line is a command to the runner; else as the stream itself."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write whole lines."""
+        return self._stream.write(_uncommanding(text))
+
+
+_COMMAND = re.compile(r"^(?=[^\S\n]*::)|(?<=#)(?=#\w*\[)", re.MULTILINE)
+"""Where the runner sees a command begin: `::error::` after any blanks, and the older `##[error]` anywhere in a line."""
+
+
+def _uncommanding(text: str) -> str:
+    return _COMMAND.sub(r"\\", text)
 
 
 def _harmless(text: str) -> str:
-    return "\n".join(map(printable, text.split("\n")))
+    shown = "\n".join(map(printable, text.split("\n")))
+    return _uncommanding(shown) if on_runner() else shown

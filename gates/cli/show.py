@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, TextIO, TypeVar, cast
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from gates.cli.output import manners, say
+from gates.cli.output import Uncommanding, manners, on_runner, say
 from gates.seat.progress import Progress as Done
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,7 +53,10 @@ def console() -> Console:
     """A console on stdout; at least 110 columns where there is no terminal, so that tables keep their shape."""
     colours = True if manners.no_color else None
     plain = Console(no_color=colours)
-    return plain if plain.is_terminal else Console(width=max(110, plain.width), no_color=colours)
+    if plain.is_terminal:
+        return plain
+    stream = cast("TextIO", Uncommanding(sys.stdout)) if on_runner() else None
+    return Console(file=stream, width=max(110, plain.width), no_color=colours)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from gates.cli.show import as_json
 from gates.errors import ExitCode
 from gates.flow.frames import load_run
 from gates.record.files import replace
+from gates.report.wording import cell
 
 
 @click.command()
@@ -31,7 +32,7 @@ def table(run: Path, out: Path | None, json_wanted: bool) -> int:
     if json_wanted:
         print_json(values.astype(object).where(values.notna(), None).to_dict("records"))
         return ExitCode.PASS
-    text = values.to_csv(index=False, lineterminator="\n")
+    text = values.assign(arm=values["arm"].map(cell)).to_csv(index=False, lineterminator="\n")
     if out is not None:
         replace(out, text.encode())
     else:

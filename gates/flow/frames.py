@@ -89,7 +89,8 @@ class RunFrames:
     def __repr__(self) -> str:
         lines = [f"{self.run.seal.gate.name}, run {self.run.store.number:03d}: {self.verdict.outcome.value}"]
         lines += [
-            f"  {SYMBOLS[one.outcome]} {name}: {one.outcome.value}" for name, one in self.verdict.candidates.items()
+            f"  {SYMBOLS[one.outcome]} {one_line(name)}: {one.outcome.value}"
+            for name, one in self.verdict.candidates.items()
         ]
         return "\n".join(lines)
 

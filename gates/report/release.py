@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
@@ -13,7 +14,7 @@ from gates.record.signoff import Release, Serving, SignOff
 from gates.records import Outcome
 from gates.report.markdown import standing
 from gates.report.marks import code, plain, table
-from gates.report.wording import SYMBOLS, caution, in_order, is_imported, threshold_of, value_of
+from gates.report.wording import SYMBOLS, caution, in_order, is_imported, one_line, threshold_of, value_of
 from gates.seat.operate.alias import alias_entry
 from gates.seat.operate.compose import lora_module
 from gates.spec.schema import Gate
@@ -139,7 +140,9 @@ def _base(form: Serving) -> str:
 def compose_line(gate: Gate, arm: str) -> str:
     """What the stack's compose file lists, so that the adapter is there after every restart."""
     about = gate.arms.candidates[arm]
-    return f"--lora-modules {lora_module(about.model, PurePath(about.adapter).name)}"
+    module = lora_module(one_line(about.model), one_line(PurePath(about.adapter).name))
+    # One word to compose, which splits as a shell does and fills in what follows a dollar sign.
+    return f"--lora-modules {shlex.quote(module).replace('$', '$$')}"
 
 
 def alias_of(gate: Gate, arm: str, alias: str) -> str:

@@ -46,6 +46,11 @@ def one_line(text: object) -> str:
     return printable(" ".join(str(text).split()))
 
 
+def cell(text: str) -> str:
+    """A text as a cell of CSV: behind an apostrophe where a spreadsheet would take it for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
 def number(value: float | None, *, signed: bool = False) -> str:
     """A figure with three decimals, an en dash for none."""
     if value is None:

@@ -13,6 +13,7 @@ from gates.record.seal import SealOnDisk
 from gates.record.votes import Trial, Vote, Who, tallies
 from gates.records import Generation
 from gates.report.html.model import Line, Matched, Page, Place
+from tests.injections import CORPUS
 from tests.judge.arms import (
     HASH,
     PROMPTS,
@@ -28,7 +29,7 @@ from tests.record.test_seal import seal
 
 HOSTILE = (
     "<script>document.body.id='owned'</script><img src=x onerror=\"document.body.id='owned'\"></p></style>"
-    "<a href=javascript:alert(1)>a</a> {{ 7*7 }} {% x %} ]]> --> & \" ' \x1b[31m \u202eback"
+    "<a href=javascript:alert(1)>a</a> {{ 7*7 }} {% x %} ]]> --> & \" ' \x1b[31m \u202eback " + " ".join(CORPUS["html"])
 )
 SOURCE = "the words of the source that nobody may see here"
 RUN = Run(

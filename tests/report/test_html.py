@@ -17,9 +17,7 @@ from gates.report.html import html_report
 from gates.report.html.model import Place
 from gates.report.html.svg import series
 from tests.judge.arms import a_gate
-from tests.report.pages import HOSTILE, RUN, SOURCE, a_generation, a_page
-
-SEEN = HOSTILE.replace("\x1b", r"\x1b").replace("\u202e", r"\u202e")
+from tests.report.pages import RUN, SOURCE, a_generation, a_page
 
 
 class Seen(HTMLParser):
@@ -58,11 +56,6 @@ class Seen(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def hostile() -> Seen:
-    return Seen(html_report(a_page()))
-
-
-@pytest.fixture(scope="module")
 def document() -> str:
     return html_report(a_page("Does it move?"))
 
@@ -72,39 +65,23 @@ def calm(document: str) -> Seen:
     return Seen(document)
 
 
-def test_it_asks_for_nothing(hostile: Seen) -> None:
-    for tag, attributes in hostile.tags:
-        assert tag not in ("img", "link", "iframe", "object", "embed", "base", "image", "foreignobject"), tag
-        assert not [name for name in attributes if name.startswith("on") or name in ("src", "srcdoc", "style")], tag
-        for name in ("href", "xlink:href", "action", "clip-path"):
-            assert re.match(r"^$|#|url\(#", attributes.get(name, "")), attributes
-    assert "url(" not in hostile.inside["style"]
-
-
-def test_its_policy_allows_its_own_script_and_style_and_nothing_else(hostile: Seen) -> None:
-    policy = next(a["content"] for tag, a in hostile.tags if a.get("http-equiv") == "Content-Security-Policy")
+def test_its_policy_allows_its_own_script_and_style_and_nothing_else(calm: Seen) -> None:
+    policy = next(a["content"] for tag, a in calm.tags if a.get("http-equiv") == "Content-Security-Policy")
     hashes = {
-        kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for kind, text in hostile.inside.items()
+        kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for kind, text in calm.inside.items()
     }
     assert policy == (
         f"default-src 'none'; style-src 'sha256-{hashes['style']}'; script-src 'sha256-{hashes['script']}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    assert [sum(tag == kind for tag, _ in hostile.tags) for kind in ("script", "style")] == [1, 1]
+    assert [sum(tag == kind for tag, _ in calm.tags) for kind in ("script", "style")] == [1, 1]
 
 
-def test_hostile_text_is_shown_as_it_is(hostile: Seen, calm: Seen) -> None:
-    assert [tag for tag, _ in hostile.tags] == [tag for tag, _ in calm.tags]
-    # Question, sealed by, deviation, a prompt in its summary and in a table, an answer, its context, a source's name.
-    assert hostile.text.count(SEEN) > 500
-    assert all(char.isprintable() or char == "\n" for char in hostile.text)
-
-
-def test_ids_are_one_of_a_kind_and_every_link_leads_somewhere(hostile: Seen) -> None:
-    ids = [attributes["id"] for _, attributes in hostile.tags if "id" in attributes]
+def test_ids_are_one_of_a_kind_and_every_link_leads_somewhere(calm: Seen) -> None:
+    ids = [attributes["id"] for _, attributes in calm.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
-    targets = [a["href"][1:] for _, a in hostile.tags if a.get("href")]
-    targets += [a["clip-path"][5:-1] for _, a in hostile.tags if a.get("clip-path")]
+    targets = [a["href"][1:] for _, a in calm.tags if a.get("href")]
+    targets += [a["clip-path"][5:-1] for _, a in calm.tags if a.get("clip-path")]
     assert set(targets) <= set(ids)
 
 
@@ -221,11 +198,20 @@ def test_of_many_candidates_it_first_lists_who_may_ship() -> None:
     assert ("table", {"class": "axes many"}) in seen.tags
 
 
-def test_blind_votes_stand_beside_the_move(hostile: Seen) -> None:
-    (table,) = [table for table in hostile.tables if table[0][2:4] == ["reader", "author known"]]
+def test_blind_votes_stand_beside_the_move(calm: Seen) -> None:
+    (table,) = [table for table in calm.tables if table[0][2:4] == ["reader", "author known"]]
     share = "1 of 2 [0.01, 0.99]"  # exact: 1 - 0.975**(1/2) and 0.975**(1/2)
-    assert table[1] == ["a", "+0.215", SEEN, share, "0 of 2 [0.00, 0.84]", share, "2 of 2 [0.16, 1.00]", *table[1][7:]]
-    assert "No verdict counts these votes" in " ".join(hostile.text.split())
+    assert table[1] == [
+        "a",
+        "+0.215",
+        "Does it move?",
+        share,
+        "0 of 2 [0.00, 0.84]",
+        share,
+        "2 of 2 [0.16, 1.00]",
+        *table[1][7:],
+    ]
+    assert "No verdict counts these votes" in " ".join(calm.text.split())
     voted = " ".join(Seen(html_report(a_page("calm", readers=(), events=("votes of 2026-01-02 by ann",)))).text.split())
     assert "Blind readers" not in voted
     # Votes are no sign-off.

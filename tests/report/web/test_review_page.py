@@ -11,9 +11,10 @@ from gates.flow.review import open_reading
 from gates.record.ledger import Ledger
 from tests.finished import COPIED, TWO, finished_run, two_voices
 from tests.flow.conftest import gates, lines
+from tests.injections import CORPUS
 from tests.report.web.browser import ESCAPE, complaints, faults, opened, press, served, text, until
 
-EVIL = "<script>window.owned=1</script><img src=x onerror='window.owned=1'><b>bold</b> </p></main>"
+EVIL = f"{' '.join(CORPUS['html'])} </p></main>"
 
 
 def evil(arm: str, prompt: int, seed: int) -> str:
