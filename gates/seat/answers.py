@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gates.records import Usage, sha256
 from gates.seat.faults import BrokenContractError, printable
+from gates.spec.source import without_keys
 
 Endpoint = Literal["chat", "completions"]
 
@@ -108,7 +109,7 @@ def read_answer(endpoint: Endpoint, data: bytes, headers: Mapping[str, str]) -> 
     """
     reply = _reply(data)
     if reply.error is not None:
-        raise BrokenContractError(f"the seat answered 200 with an error: {printable(str(reply.error))}")
+        raise BrokenContractError(f"the seat answered 200 with an error: {printable(without_keys(str(reply.error)))}")
     if reply.choices is None or len(reply.choices) != 1:
         found = "no choices" if not reply.choices else f"{len(reply.choices)} choices"
         raise BrokenContractError(f"the answer has {found} where one was asked for")

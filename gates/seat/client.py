@@ -22,17 +22,17 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from gates.deferred import Deferred
 from gates.errors import UsageError
+from gates.seat.address import host_of
 from gates.seat.answers import Answer, Endpoint, read_answer
 from gates.seat.faults import (
-    REDACTED,
     BrokenContractError,
     UnreachableError,
     fault_of,
     fault_of_status,
     foreign,
-    printable,
 )
 from gates.seat.streams import Timing, read_stream
+from gates.spec.source import REDACTED
 
 if TYPE_CHECKING:
     import openai
@@ -99,7 +99,7 @@ class SeatClient:
         self._key = api_key
         self._spellings = None if api_key is None else _spellings(api_key)
         self._timeout_s = timeout_s
-        local = _is_loopback(_host(self.base_url))
+        local = _is_loopback(host_of(self.base_url))
         self._http = httpx2.AsyncClient(
             follow_redirects=False,
             trust_env=not local,
@@ -239,17 +239,6 @@ class SeatClient:
                 response.headers[name] = value.replace(self._key, REDACTED)
         if isinstance(response.stream, httpx2.AsyncByteStream):
             response.stream = _Sifted(response.stream, self._spellings)
-
-
-def _host(base_url: str) -> str:
-    try:
-        url = httpx2.URL(base_url)
-        fault = "" if url.host and (url.port is None or 0 < url.port < 2**16) else "no host, or a port outside 1-65535"
-    except httpx2.InvalidURL as error:
-        fault = printable(str(error))
-    if fault:
-        raise UsageError(f"seat.base_url {base_url!r} is no address: {fault}", next_step="write http://HOST:PORT/v1")
-    return url.host
 
 
 def _is_loopback(host: str) -> bool:

@@ -22,6 +22,7 @@ import httpx2
 
 from gates.deferred import Deferred
 from gates.errors import SeatError, UnfitSeatError
+from gates.spec.source import REDACTED, without_keys
 
 if TYPE_CHECKING:
     import openai
@@ -152,9 +153,6 @@ def foreign() -> tuple[type[Exception], ...]:
     )
 
 
-REDACTED = "[api key]"
-"""What stands in the place of the API key wherever a seat repeats it."""
-
 _WAIT = frozenset({408, 409, 425, 429})
 _DOWN = frozenset({502, 503, 504})
 _NO_MODEL = re.compile(r"(?is)model\b.{0,200}\b(does not exist|not found)|invalid model name|model_not_found")
@@ -173,7 +171,8 @@ def fault_of(error: Exception, *, secret: str | None) -> FaultError:
     if isinstance(error, openai.APIConnectionError) and isinstance(cause, Exception) and mapped_by(type(cause)):
         error = cause
     kind = next((_kinds()[ancestor] for ancestor in type(error).__mro__ if ancestor in _kinds()), TransientError)
-    return kind(f"{_MEANING[kind]}: {type(error).__name__} {printable(str(error), secret=secret)}".rstrip())
+    said = printable(without_keys(str(error)), secret=secret)
+    return kind(f"{_MEANING[kind]}: {type(error).__name__} {said}".rstrip())
 
 
 _MEANING = {
@@ -185,7 +184,7 @@ _MEANING = {
 
 def fault_of_status(response: httpx2.Response, *, secret: str | None) -> FaultError:
     """Our exception for an answer whose status is not 2xx; its body has been read."""
-    status, said = response.status_code, printable(response.text, secret=secret)
+    status, said = response.status_code, printable(without_keys(response.text), secret=secret)
     wait = response.headers.get("retry-after")
     asks = f" (Retry-After: {printable(wait, secret=secret, limit=60)})" if wait else ""
     message = f"the seat answered {status}{asks}: {said or 'without a body'}"

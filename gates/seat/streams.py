@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from gates.seat.faults import BrokenContractError, printable
+from gates.spec.source import without_keys
 
 _DATA = "data:"
 _LONGEST = 1_000_000
@@ -58,7 +59,8 @@ def _event(data: str) -> dict[str, object]:
     if not isinstance(event, dict):
         raise BrokenContractError("an event of the stream is no JSON object")
     if "error" in event:
-        raise BrokenContractError(f"the stream broke off: {printable(str(event['error']))}", retryable=True)
+        said = printable(without_keys(str(event["error"])))
+        raise BrokenContractError(f"the stream broke off: {said}", retryable=True)
     return event
 
 

@@ -19,6 +19,9 @@ from gates.spec.tree import Loc, Tree, read_tree
 
 R = TypeVar("R", bound=Record)
 
+_SECRET = re.compile("(?i)key|secret|passw|(^|_)token$")
+"""Values at places of such names are not repeated: people write a key where its variable's name belongs."""
+
 
 def read_document(path: Path, model: type[R], context: Mapping[str, Any] | None = None) -> R:
     """The record that a YAML file holds.
@@ -145,7 +148,8 @@ def _meant(findings: list[_Finding]) -> dict[Loc, Loc]:
 
 def _describe(tree: Tree, model: type[Record], finding: _Finding, meant: dict[Loc, Loc]) -> None:
     path, value, place = finding.path, finding.value, finding.path
-    text = "" if isinstance(value, dict) else shown(value)
+    hidden = isinstance(value, dict) or (path and _SECRET.search(str(path[-1])))
+    text = "" if hidden else shown(value)
     if finding.kind == "missing":
         text, rule, suggestion = "", "a required key is missing", f"add `{path[-1]}: ...`"
     elif finding.kind == "extra_forbidden":

@@ -31,16 +31,22 @@ CorpusRef = Annotated[
 References = Annotated[tuple[CorpusRef, ...], Field(min_length=1)]
 
 
+ADDRESS = r"^https?://(\[[0-9A-Fa-f:.]+\]|[^\s@?#/:\[\]]+)(:[0-9]{1,5})?(/[^\s@?#]*)?$"
+
+
 Url = Annotated[
     str,
-    StringConstraints(pattern=r"^https?://(\[[0-9A-Fa-f:.]+\]|[^\s@?#/:\[\]]+)(:[0-9]{1,5})?(/[^\s@?#]*)?$"),
+    StringConstraints(pattern=ADDRESS),
     Field(description="an http or https address without user name, query or fragment"),
 ]
 
 
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+
 Variable = Annotated[
     str,
-    StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"),
+    StringConstraints(pattern=VARIABLE),
     Field(description="the name of an environment variable (the key itself stays out of the file)"),
 ]
 

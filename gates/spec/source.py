@@ -14,6 +14,13 @@ _FORBIDDEN = re.compile(
     "\r(?!\n)|[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
 
+REDACTED = "[api key]"
+"""What stands in the place of an API key wherever somebody repeats it."""
+
+_USER = re.compile(r"://[^/\s]*@")
+_KEY = re.compile(r"(?<![\w-])sk-[\w-]{6,}")
+"""API keys as OpenAI and LiteLLM make them."""
+
 
 def read_text(path: Path) -> str:
     r"""The text of a small UTF-8 file, line ends as `\n`.
@@ -93,11 +100,21 @@ def listed(path: Path, problems: list[Problem]) -> InputError:
 
 
 def shown(value: object) -> str:
-    """A value for a message: on one line, at most about 60 characters, control characters escaped."""
+    """A value for a message: on one line, at most about 60 characters, control characters escaped.
+
+    API keys are left out, and what stands before the `@` of an address, for it may be a password.
+    """
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
+    value = _USER.sub("://...@", without_keys(value)) if isinstance(value, str) else value
     text = printable(repr(value[:80] if isinstance(value, str | bytes | list) else value))
+    text = _USER.sub("://...@", without_keys(text))
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def without_keys(text: str) -> str:
+    """`text` without anything that looks like an API key, whoever's: people paste them, servers repeat them."""
+    return _KEY.sub(REDACTED, text)
 
 
 def printable(text: str) -> str:

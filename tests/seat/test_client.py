@@ -369,6 +369,29 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
     assert caught.value.next_step == "write http://HOST:PORT/v1"
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["http://me:pass-word-77@h/v1", "http://h/v1?key=pass-word-77", "http://h/v1#pass-word-77", "me:pass-word-77@h"],
+)
+def test_an_address_with_room_for_a_secret_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(UsageError, match="has a user name, a query or a fragment") as caught:
+        SeatClient(url)
+    assert "pass-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["ftp://h/v1", "http://a b/v1"])
+def test_another_scheme_or_a_space_is_no_address(url: str) -> None:
+    with pytest.raises(UsageError, match="no http or https address"):
+        SeatClient(url)
+
+
+def test_a_key_of_anybody_is_left_out_of_what_a_server_says() -> None:
+    said = fault(status(500, "key sk-of-Another_1 is over its budget")).message
+    assert "sk-of" not in said
+    assert "key [api key] is over its budget" in said
+    assert "sk-of" not in fault(reply({"error": "no sk-of-Another_1"})).message
+
+
 def test_errors_keep_to_one_safe_line() -> None:
     assert printable("a\x1b[31m\r\nb\u202e c" + "x" * 400, limit=20) == "a [31m b c" + "x" * 7 + "..."
 

@@ -11,6 +11,7 @@ from gates.cli.output import print_json, tell
 from gates.cli.seat.connect import client_of
 from gates.cli.show import as_json
 from gates.errors import ExitCode
+from gates.seat.address import host_of
 from gates.seat.client import SeatClient
 from gates.seat.operate.audit import Audit
 from gates.seat.operate.audit import audit as audit_proxy
@@ -31,8 +32,11 @@ def audit(
 
     Nothing is written, no key is printed. Exit 1 when there is something to repair.
     """
-    served = asyncio.run(_served(client_of(seat, seat_key_env))) if seat else None
-    found = asyncio.run(_read(client_of(proxy, key_env), served, seat_as or seat))
+    if seat_as is not None:
+        host_of(seat_as, "--seat-as")
+    client = client_of(proxy, key_env, options=("--proxy", "--key-env"))
+    served = asyncio.run(_served(client_of(seat, seat_key_env, options=("--seat", "--seat-key-env")))) if seat else None
+    found = asyncio.run(_read(client, served, seat_as or seat))
     if json_wanted:
         print_json(
             asdict(found)

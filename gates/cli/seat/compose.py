@@ -13,6 +13,7 @@ from gates.cli.seat.connect import client_of
 from gates.cli.show import as_json
 from gates.errors import ExitCode, UsageError
 from gates.record.files import write_once
+from gates.seat.address import check_variable, host_of
 from gates.seat.client import SeatClient
 from gates.seat.operate.alias import alias_entry
 from gates.seat.operate.compose import SeatFile, render
@@ -79,6 +80,15 @@ def alias(voices: tuple[str, ...], url: str, api_key_env: str | None, json_wante
     wrong = [voice for voice, (name, model) in zip(voices, pairs, strict=True) if not (name and model)]
     if wrong:
         raise UsageError(f"{wrong[0]!r}: write ALIAS=MODEL", next_step="for example bronte=lv-bronte-475")
+    host_of(url, "--seat")
+    if api_key_env is not None:
+        check_variable(api_key_env, "--api-key-env")
+    twice = sorted({name for name, _ in pairs if [each for each, _ in pairs].count(name) > 1})
+    if twice:
+        raise UsageError(
+            f"{twice[0]!r} is given twice: LiteLLM would answer now with one voice, now with the other",
+            next_step="give each voice an alias of its own",
+        )
     text = "".join(alias_entry(name, model, url, api_key_env) for name, model in pairs)
     if json_wanted:
         print_json({"model_list": text})

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from gates.errors import UsageError
+from gates.seat.address import check_variable, host_of
 from gates.seat.client import SeatClient
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,16 +34,24 @@ def seat_options(command: F) -> F:
     return url(key(command))
 
 
-def key_of(variable: str | None) -> str | None:
-    """The key in the environment variable of this name. Raises UsageError when it is not set."""
+def key_of(variable: str | None, option: str = "--api-key-env") -> str | None:
+    """The key in the environment variable of this name, which `option` gave. Raises UsageError when it is not set."""
     if variable is None:
         return None
+    check_variable(variable, option)
     key = os.environ.get(variable)
     if not key:
-        raise UsageError(f"--api-key-env {variable}: this variable is not set", next_step=f"export {variable}=...")
+        raise UsageError(f"{option} {variable}: this variable is not set", next_step=f"export {variable}=...")
     return key
 
 
-def client_of(url: str, api_key_env: str | None, *, timeout_s: float = 60.0) -> SeatClient:
-    """A client for the seat at `url`."""
-    return SeatClient(url, key_of(api_key_env), timeout_s=timeout_s)
+def client_of(
+    url: str,
+    api_key_env: str | None,
+    *,
+    timeout_s: float = 60.0,
+    options: tuple[str, str] = ("--seat", "--api-key-env"),
+) -> SeatClient:
+    """A client for the server at `url`; `options` gave address and key, and are named in errors."""
+    host_of(url, options[0])
+    return SeatClient(url, key_of(api_key_env, options[1]), timeout_s=timeout_s)

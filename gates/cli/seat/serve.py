@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from gates.cli.output import print_json, say
+from gates.cli.seat.connect import key_of
 from gates.cli.show import as_json
 from gates.corpora.cache import cache_dir
 from gates.errors import ExitCode, UsageError
@@ -26,13 +27,7 @@ from gates.seat.embedded.serve import EmbeddedSeat, serve_forever
 def serve(port: int, base: str, adapters: tuple[str, ...], **options: Any) -> int:
     """Serve SmolLM2-135M-Instruct and adapters on 127.0.0.1 until Ctrl-C, with the vLLM contract."""
     api_key_env: str | None = options["api_key_env"]
-    key = None
-    if api_key_env is not None:
-        key = os.environ.get(api_key_env)
-        if not key:
-            raise UsageError(
-                f"--api-key-env {api_key_env}: this variable is not set", next_step=f"export {api_key_env}"
-            )
+    key = key_of(api_key_env)
     named = dict(_named(adapter) for adapter in adapters)
     if len(named) != len(adapters):
         raise UsageError("--adapter: two adapters have the same name", next_step="give each a name of its own")

@@ -14,6 +14,11 @@ from gates.seat.operate.sizes import parse_size
 from gates.spec.fields import Name, Variable
 
 Line = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Image = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$", max_length=500),
+    Field(description="an image as Docker names it"),
+]
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\x00-\x1f\x7f:]*$", max_length=500)]
 
 ADAPTERS = "/adapters"
@@ -26,7 +31,7 @@ class SeatFile(Record):
     """seat.yaml: one server with its adapters, as the operator wants it."""
 
     schema_: Literal["gates.seat-file/1"] = Field(alias="schema")
-    image: Line
+    image: Image
     port: int = Field(ge=1, le=65535)
     model: AbsolutePath
     served_name: Name
@@ -44,16 +49,25 @@ class SeatFile(Record):
     @model_validator(mode="after")
     def _can_be_served(self) -> SeatFile:
         try:
-            parse_size(self.kv_cache_bytes)
+            pool = parse_size(self.kv_cache_bytes)
         except UsageError as error:
             raise ValueError(error.message) from None
+        if not pool:
+            raise ValueError("kv_cache_bytes must be more than 0")
         if self.max_lora_rank not in LORA_RANKS:
             raise ValueError(f"max_lora_rank must be one of {', '.join(map(str, LORA_RANKS))}")
         if self.served_name in self.adapters:
             raise ValueError(f"adapter {self.served_name} has the base's own name")
-        if ":" not in self.image.rpartition("/")[2] and "@" not in self.image:
-            raise ValueError("image must name a version: IMAGE:TAG or IMAGE@DIGEST")
+        if not names_version(self.image):
+            raise ValueError("image must name a version: IMAGE:TAG or IMAGE@sha256:DIGEST")
         return self
+
+
+def names_version(image: str) -> bool:
+    """Whether an image is the same one tomorrow, as far as its name says."""
+    name, at, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return digest.startswith("sha256:") if at else tag not in {"", "latest", "nightly"}
 
 
 def render(seat: SeatFile) -> str:
@@ -75,7 +89,7 @@ def render(seat: SeatFile) -> str:
         # The value stays in the shell's environment: compose fills it in, and refuses to start without it.
         "environment": {"VLLM_API_KEY": f"${{{seat.api_key_env}:?set {seat.api_key_env}}}"},
         "ports": [f"127.0.0.1:{seat.port}:{seat.port}"],
-        "volumes": [f"{seat.model}:{MODEL}:ro", f"{seat.adapters_folder}:{ADAPTERS}:ro"],
+        "volumes": [f"{_literal(seat.model)}:{MODEL}:ro", f"{_literal(seat.adapters_folder)}:{ADAPTERS}:ro"],
         "ipc": "host",
         "restart": "unless-stopped",
         "healthcheck": {
@@ -85,12 +99,17 @@ def render(seat: SeatFile) -> str:
             "retries": 3,
             "start_period": "300s",
         },
-        "labels": dict(seat.labels),
+        "labels": {_literal(name): _literal(value) for name, value in seat.labels.items()},
         "deploy": {
             "resources": {"reservations": {"devices": [{"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}]}}
         },
     }
     return yaml.safe_dump({"services": {"seat": service}}, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _literal(text: str) -> str:
+    """Text that compose puts no variable into."""
+    return text.replace("$", "$$")
 
 
 def lora_module(name: str, folder: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from gates.seat.operate.compose import ADAPTERS, RANK
+from gates.seat.operate.compose import ADAPTERS, RANK, names_version
 from gates.seat.operate.fit import LORA_RANKS
 from gates.seat.operate.service import Service
 
@@ -120,8 +120,7 @@ def _doors(service: Service) -> Iterable[Finding]:
         )
     if not service.healthcheck:
         yield Finding("no health check", "nobody notices a server that died", "healthcheck: {test: [CMD, ...]}")
-    tag = service.image.rpartition("/")[2].partition(":")[2]
-    if "@" not in service.image and tag in {"", "latest", "nightly"}:
+    if not names_version(service.image):
         yield Finding("image without a version", f"{service.image} is another server tomorrow", "image: NAME:vX.Y.Z")
 
 

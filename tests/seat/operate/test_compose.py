@@ -179,6 +179,10 @@ def test_a_file_that_is_no_compose_file_is_refused(tmp_path: Path, text: str, me
         ("max_lora_rank: 32", "max_lora_rank: 20", "must be one of 1, 8, 16"),
         ("kv_cache_bytes: 2G", "kv_cache_bytes: 1.5G", "takes no fraction"),
         (":v0.33.0", "", "must name a version"),
+        (":v0.33.0", ":latest", "must name a version"),
+        (":v0.33.0", "@main", "must name a version"),
+        (":v0.33.0", ":${TAG}", "an image as Docker names it"),
+        ("kv_cache_bytes: 2G", "kv_cache_bytes: '0'", "must be more than 0"),
         ("port: 8027", "prot: 8027", "did you mean `port`"),
     ],
 )
@@ -189,10 +193,31 @@ def test_a_seat_file_with_mistakes_is_listed(seat_file: Path, old: str, new: str
     assert message in ended.stderr
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "api_key: pass-word-77",
+        "api_key_env: pass-word-77",
+        "image: http://me:pass-word-77@hub/v",
+        "port: sk-pass-word-77",
+        "labels: [http://me:pass-word-77@hub/v]",
+    ],
+)
+def test_a_secret_in_the_wrong_place_of_a_file_is_not_repeated(seat_file: Path, line: str) -> None:
+    name = line.partition(":")[0]
+    kept = [each for each in seat_file.read_text("utf-8").splitlines() if not each.startswith(f"{name}:")]
+    seat_file.write_text("\n".join([*kept, line]), "utf-8")
+    ended = gates("seat", "compose", seat_file)
+    assert ended.returncode == 2
+    assert f": {name}" in ended.stderr
+    assert "pass-word" not in ended.stderr
+
+
 def test_a_label_cannot_leave_its_place(seat_file: Path) -> None:
-    seat_file.write_text(seat_file.read_text("utf-8").replace("team: voices", '"a: b": "c: {{d}} #e"'), "utf-8")
+    seat_file.write_text(seat_file.read_text("utf-8").replace("team: voices", '"a: b": "c: {{d}} #e ${HOME}"'), "utf-8")
     found = yaml.safe_load(gates("seat", "compose", seat_file).stdout)
-    assert found["services"]["seat"]["labels"] == {"a: b": "c: {{d}} #e"}
+    # Compose reads `$$` as a dollar sign, and `${HOME}` as what that variable holds.
+    assert found["services"]["seat"]["labels"] == {"a: b": "c: {{d}} #e $${HOME}"}
 
 
 def test_an_alias_names_its_key_and_its_target() -> None:
@@ -208,6 +233,30 @@ def test_an_alias_names_its_key_and_its_target() -> None:
         }
     ]
     assert gates("seat", "alias", "bronte", "--seat", "http://seat:8027/v1").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("b=lv-b", "b=lv-a"), "'b' is given twice"),
+        (("b=lv-b", "--seat", "http://me:pass-word-77@h/v1"), "--seat has a user name"),
+        (("b=lv-b", "--api-key-env", "sk-pass-word-77"), "takes the name of an environment variable"),
+    ],
+)
+def test_an_alias_that_would_mix_voices_or_tell_a_secret_is_refused(words: tuple[str, ...], said: str) -> None:
+    seat = () if "--seat" in words else ("--seat", "http://seat:8027/v1")
+    ended = gates("seat", "alias", *words, *seat)
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert "pass-word" not in ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("words", [("status", "--api-key-env"), ("audit", "--proxy", "http://h", "--key-env")])
+def test_a_key_in_the_place_of_its_variables_name_is_not_repeated(words: tuple[str, ...]) -> None:
+    ended = gates("seat", *words, "sk-pass-word-77", "--json")
+    assert ended.returncode == 2
+    assert f"{words[-1]} takes the name of an environment variable" in ended.stderr
+    assert "pass-word" not in ended.stdout + ended.stderr
 
 
 def test_every_seat_file_that_is_read_can_be_rendered(seat_file: Path) -> None:
