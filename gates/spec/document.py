@@ -148,7 +148,7 @@ def _meant(findings: list[_Finding]) -> dict[Loc, Loc]:
 
 def _describe(tree: Tree, model: type[Record], finding: _Finding, meant: dict[Loc, Loc]) -> None:
     path, value, place = finding.path, finding.value, finding.path
-    hidden = isinstance(value, dict) or (path and _SECRET.search(str(path[-1])))
+    hidden = isinstance(value, dict) or (isinstance(value, str) and path and _SECRET.search(str(path[-1])))
     text = "" if hidden else shown(value)
     if finding.kind == "missing":
         text, rule, suggestion = "", "a required key is missing", f"add `{path[-1]}: ...`"
