@@ -15,6 +15,7 @@ from gates.cli.output import print_json, say, tell
 from gates.cli.show import as_json, console, signing_key
 from gates.errors import ExitCode, GatesError, UsageError
 from gates.flow.rescoring import Asked, Rescored, rescore_all
+from gates.record.rescore import before
 from gates.records import Outcome, worst
 from gates.report.rescored import rescored_tables
 
@@ -83,8 +84,8 @@ def _many(made: Iterator[tuple[Path, Rescored | GatesError]], *, json_wanted: bo
         outcomes.append(one.verdict.outcome)
         documents.append({"run": str(run), **_document(one)})
         if not json_wanted:
-            before, now, standing = one.old.outcome.value, one.verdict.outcome.value, one.made.standing.name
-            tell(f"{run}: {before} then, {now} now ({standing}); record: {one.folder}/report.md")
+            then, now, standing = one.old.outcome.value, one.verdict.outcome.value, one.made.standing.name
+            tell(f"{run}{before(one.made.first)}: {then} then, {now} now ({standing}); record: {one.folder}/report.md")
     status = max(failed) if failed else worst(outcomes).exit_code
     if json_wanted:
         print_json({"rescores": documents, "exit_code": int(status)})
@@ -95,6 +96,7 @@ def _many(made: Iterator[tuple[Path, Rescored | GatesError]], *, json_wanted: bo
 
 def _document(made: Rescored) -> dict[str, JsonValue]:
     return {
+        "first": [*made.made.first],
         **made.verdict.as_json(),
         "rescore": made.made.as_json(),
         "old": made.old.as_json(),

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from gates.judge.verdict import Verdict
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
+from gates.record.rescore import before, said_first
 from gates.record.seal import Seal, entered_seal
 from gates.record.store import RunStore, is_running, runs
 from gates.records import Record, sha256
@@ -148,9 +149,11 @@ def _concerns(stored: Stored, gate: str, number: int) -> bool:
 
 
 def _event(stored: Stored) -> Event:
-    """The parts of a record's body that are words and not hashes."""
+    """The parts of a record's body that are words and not hashes; what must be said first before any outcome."""
     body = stored.entry.body
-    parts = [_plain(body[key]) for key in ("arm", "decision", "asked", "standing", "outcome") if key in body]
+    parts = [_plain(body[key]) for key in ("arm", "decision", "asked") if key in body]
+    parts += [before(said_first(stored)).strip()] if said_first(stored) else []
+    parts += [_plain(body[key]) for key in ("standing", "outcome") if key in body]
     return Event(what=_AFTER[stored.entry.kind], at=stored.entry.at, by=stored.entry.by, said=", ".join(parts))
 
 

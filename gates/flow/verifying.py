@@ -35,7 +35,7 @@ from gates.record.anchor import committed_breaks
 from gates.record.body import check_report, said
 from gates.record.ledger import Ledger, Stored
 from gates.record.recheck import rechecks, store_of
-from gates.record.rescore import folder_of, rescores
+from gates.record.rescore import check_words, folder_of, rescores
 from gates.record.seal import SEALING, SealOnDisk, read_seal, unchecked
 from gates.record.share import MANIFEST, WITHHELD, Share, read_share
 from gates.record.standing import History, in_context
@@ -248,6 +248,7 @@ def _check_rescore(places: tuple[Path, Path], entered: Stored) -> None:
         stored, again = recorded.as_json()[name], derived.as_json()[name]
         _same(folder / f"{name}.json", stored, again)
     if recorded.rescore == derived.rescore:
+        check_words(folder, recorded, entered)
         check_report(folder / "report.md", derived.report, entered, "this re-score")
 
 

@@ -8,12 +8,14 @@ reports/GATE/NUMBER/rescores/NUMBER-HASH/rescore.json   what was asked, why, its
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, JsonValue
 
 from gates import __version__
+from gates.errors import RecordError, TamperedError
 from gates.judge.axes import AxisVerdict
 from gates.judge.standing import Standing
 from gates.judge.verdict import Verdict
@@ -104,9 +106,24 @@ def rescores(ledger: Ledger, gate: str, run: int) -> list[Stored]:
 
 
 def told(entered: Stored) -> str:
-    """A re-score in one line, by its ledger record."""
+    """A re-score in one line, by its ledger record; what must be said first stands before its outcome."""
     asked, outcome, standing = (said(entered, key, str) for key in ("asked", "outcome", "standing"))
-    return f"re-scored {said(entered, 'rescore', int):03d}, {asked}: {outcome} ({standing})"
+    return (
+        f"re-scored {said(entered, 'rescore', int):03d}, {asked}{before(said_first(entered))}: {outcome} ({standing})"
+    )
+
+
+def before(first: Iterable[str]) -> str:
+    """What must be said first, as it stands before an outcome on one line; empty where nothing must."""
+    return "".join(f" [{sentence}]" for sentence in first)
+
+
+def said_first(entered: Stored) -> list[str]:
+    """What must be said before a re-score's outcome; none for other records. Raises TamperedError otherwise."""
+    sentences = entered.entry.body.get("first", [])
+    if not isinstance(sentences, list) or not all(isinstance(one, str) for one in sentences):
+        raise TamperedError(f"ledger record {entered.sha256}: first is {sentences!r}, which is no list of sentences")
+    return [str(one) for one in sentences]
 
 
 def next_number(ledger: Ledger, run: RunStore) -> int:
@@ -131,15 +148,36 @@ def write_rescore(
     return {
         "run": run.number,
         "rescore": number,
-        "seal": made.seal,
         **hashes,
         "report_sha256": sha256(report.encode()),
         "gates": __version__,
+        **_words(made, verdict),
+    }
+
+
+def _words(made: Rescore, verdict: Verdict) -> dict[str, JsonValue]:
+    """What the ledger says of a re-score beside its hashes; `first` only where something must be said first."""
+    return {
+        "seal": made.seal,
         "asked": made.asked,
         "standing": made.standing.name,
         "outcome": verdict.outcome.value,
         "candidates": {name: candidate.outcome.value for name, candidate in verdict.candidates.items()},
+        **({"first": [*made.first]} if made.first else {}),
     }
+
+
+def check_words(folder: Path, found: RescoreFiles, entered: Stored) -> None:
+    """Check what the ledger says of a re-score in words against its files.
+
+    Raises TamperedError where it says otherwise, RecordError where it leaves out what must be said first.
+    """
+    told, words = entered.entry.body, _words(found.rescore, found.verdict)
+    other = [name for name in dict.fromkeys([*words, "first"]) if told.get(name) != words.get(name)]
+    if other == ["first"] and "first" not in told:
+        raise RecordError(f"{folder / 'rescore.json'}: an earlier gates entered it without what must be said first")
+    if other:
+        raise TamperedError(f"{folder / 'rescore.json'}: the ledger says otherwise of {', '.join(other)}")
 
 
 class RescoreFiles(Record):

@@ -27,9 +27,9 @@ def rescored_markdown(sealed: SealOnDisk, made: Rescore, verdict: Verdict) -> st
     """The report of one re-score."""
     gate = sealed.seal.gate
     lines = [
+        *(f"**First: {plain(sentence)}**\n" for sentence in made.first),
         f"# {title(verdict)}: {plain(gate.name)}, run {made.run:03d} re-scored",
         "",
-        *(f"**{plain(sentence)}**\n" for sentence in made.first),
         f"**Question:** {plain(made.gate.question)}",
         "",
         f"**Asked:** {plain(made.asked)}, because: {plain(made.reason)}",

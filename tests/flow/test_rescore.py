@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from gates.flow.inputs import load_inputs
+from gates.record.chain import stored as as_stored
 from gates.record.ledger import Ledger, Stamp
 from gates.records import canonical, sha256
 from tests.bronte import HEMINGWAY, Record, house_texts
@@ -227,7 +228,16 @@ def test_errors_and_another_version_of_a_measure_are_said_first(
     assert "re-scored already, and nothing has been entered since" in again.stderr
     assert (again.stdout, len(list((store.folder / "rescores").iterdir()))) == (shown, 2)
     report = next(iter(sorted((store.folder / "rescores").glob("*/report.md")))).read_text("utf-8")
-    assert report.split("\n")[2] == "**ckpt475: 1 of 60 texts are errors, 0 missing**"
+    assert report.startswith("**First: ckpt475: 1 of 60 texts are errors, 0 missing**\n")
+    assert report.index("near_runs@2") < report.index("# ! INVALID")
+    told = "[ckpt475: 1 of 60 texts are errors, 0 missing] [near was measured as near_runs@1"
+    (*_, listed) = json.loads(gates("list", "--workspace", record.workspace, "--json").stdout)["runs"]
+    events = [event["said"] for event in listed["events"]]
+    later = rescored(store.folder, "--rule", RULE)["rescore"]["earlier"]
+    assert (len(events), len(later)) == (2, 2)
+    assert all(0 < line.index(told) < line.index("INVALID") for line in (*events, *later)), (events, later)
+    many = gates("rescore", store.folder, store.folder, "--rule", RULE, "--reason", "x").stdout
+    assert many.startswith(f"{store.folder} {told}")
 
 
 @pytest.mark.parametrize("name", ["rescore.json", "verdict.json", "report.md"])
@@ -259,6 +269,19 @@ def test_a_standing_that_was_forged_with_its_ledger_is_found(copy: Path) -> None
     assert code == 5
     assert "rescore.json: derived again it differs" in said[0]
     assert "standing.name: stored prospective, derived fixed elsewhere, not blind" in said[0]
+
+
+def test_words_of_the_ledger_that_the_rescore_does_not_say_are_found(copy: Path) -> None:
+    """The files stay as they are, and the ledger is written anew with a better outcome."""
+    ledger = Ledger(copy.parents[2] / "prereg")
+    (*before, last), words = ledger.entries(), {"outcome": "PASS", "candidates": {"ckpt475": "PASS", "ckpt925": "PASS"}}
+    ledger.path.write_bytes(b"".join(one.line + b"\n" for one in before))
+    ledger.head_path.unlink()
+    forged = as_stored(last.entry.model_copy(update={"body": {**last.entry.body, **words}}))
+    ledger.rewrite(before, [*before, forged])
+    code, said = verified(copy)
+    assert code == 5
+    assert said[0].endswith("rescore.json: the ledger says otherwise of outcome, candidates")
 
 
 def test_a_rescore_is_not_derived_where_its_texts_are_gone(
