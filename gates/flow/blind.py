@@ -130,7 +130,8 @@ class BlindReading:
         """Every place where a sentence begins, with the content words of the words from there on."""
         found: list[tuple[Passage, list[frozenset[str]]]] = []
         for file, text in self._heldout.items():
-            contents = [_content(word) for word in text]
+            content = {word: frozenset(words(word)) - STOP_WORDS for word in set(text)}
+            contents = [content[word] for word in text]
             # Where no sentence ends for long, as in verse, a passage begins at any 120th word.
             begins = [n for n, before in enumerate(["", *text[:-1]]) if n % MOST_WORDS == 0 or _ENDS.search(before)]
             found.extend((Passage(file, n), contents[n : n + MOST_WORDS]) for n in begins)
@@ -228,7 +229,3 @@ def _shuffled(chance: Sequence[int]) -> tuple[Who, Who, Who]:
 def _plain(text: str) -> list[str]:
     """A text in words by white space, with typography that would tell printed from generated text made alike."""
     return normalise(_DASHES.sub(" ", _ITALICS.sub(r"\1", text.translate(_QUOTES)))).split()
-
-
-def _content(word: str) -> frozenset[str]:
-    return frozenset(words(word)) - STOP_WORDS

@@ -69,16 +69,23 @@ def import_texts(received: Path, gate: Path, names: Mapping[str, str], world: Wo
     return read_run(store.folder)
 
 
-def check_received(inputs: Inputs, sealed: SealOnDisk, store: RunStore) -> None:
-    """Raise TamperedError unless the run's generations are those of the file that was received."""
-    made, path = sealed.seal.imported, store.folder / RECEIVED
-    if made is None:
-        raise TamperedError(f"{store.folder}: its seal was made for no imported texts")
+def read_received(store: RunStore, made: Imported) -> bytes:
+    """The file that a run was made of, as received. Raises TamperedError where it is another one."""
+    path = store.folder / RECEIVED
     if not path.is_file() or sha256(path.read_bytes()) != made.sha256:
         raise TamperedError(f"{path}: not the file that was received", next_step="restore it from its commit")
-    read = Reader(inputs, sealed.sha256, made.names, path).generations(path.read_bytes())
+    return path.read_bytes()
+
+
+def check_received(inputs: Inputs, sealed: SealOnDisk, store: RunStore) -> None:
+    """Raise TamperedError unless the run's generations are those of the file that was received."""
+    made = sealed.seal.imported
+    if made is None:
+        raise TamperedError(f"{store.folder}: its seal was made for no imported texts")
+    data = read_received(store, made)
+    read = Reader(inputs, sealed.sha256, made.names, store.folder / RECEIVED).generations(data)
     if read != list(store.generations(sealed.sha256)):
-        raise TamperedError(f"{store.generations_path}: not the texts of {path.name}")
+        raise TamperedError(f"{store.generations_path}: not the texts of {RECEIVED}")
 
 
 def _inputs(path: Path, cache: Path) -> Inputs:

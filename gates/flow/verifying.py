@@ -20,7 +20,7 @@ from gates.flow.blind import check_votes
 from gates.flow.finished import read_run, sealed_inputs, sealed_with
 from gates.flow.floors import rules_of
 from gates.flow.generating import check_recorded
-from gates.flow.importing import check_received
+from gates.flow.importing import check_received, read_received
 from gates.flow.judging import left_to_ask
 from gates.flow.rechecking import rederive, report_of
 from gates.flow.recorded import measure_run
@@ -179,6 +179,8 @@ def _check_run(
     ledger = Ledger(workspace / "prereg")
     if shared is None:
         store.check_sessions(ledger)
+        if sealed.seal.imported is not None:
+            read_received(store, sealed.seal.imported)
         _check_read(store.folder, cache, ledger, notes)
     measurements = Measurements.parse(files["measurements.json"], where=str(store.folder / "measurements.json"))
     verdict = Verdict.parse(files["verdict.json"], where=str(store.folder / "verdict.json"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 
 AXES = "gates.axes"
@@ -13,9 +15,15 @@ FLOORS = "gates.floors"
 def plugged_in(group: str) -> dict[str, tuple[EntryPoint, ...]]:
     """The entries of a group by name; more than one entry of a name is a clash."""
     found: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in entry_points(group=group):
+    for entry in _installed(group, tuple(sys.path)):
         found[entry.name] = (*found.get(entry.name, ()), entry)
     return found
+
+
+@lru_cache(maxsize=4)
+def _installed(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """The entries of what is installed on a path, looked up once: each look reads every distribution's files."""
+    return tuple(entry_points(group=group))
 
 
 def origin(entry: EntryPoint) -> str:
