@@ -15,6 +15,7 @@ import re
 import subprocess
 import tempfile
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 
 from gates.errors import RecordError, TamperedError, UsageError
@@ -67,6 +68,8 @@ def sign(line: bytes, key: Path) -> bytes:
     return _keygen(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], line, key)
 
 
+# A ledger is verified again and again, and its records never change: each signature is worth one process.
+@lru_cache(maxsize=1 << 12)
 def holds(line: bytes, armoured: bytes, public: str) -> bool:
     """Whether a signature of `line` was made by the holder of `public`; who that is stays open.
 

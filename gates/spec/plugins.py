@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 AXES = "gates.axes"
 """The group in which a distribution names its damage axes."""
@@ -15,15 +16,23 @@ FLOORS = "gates.floors"
 def plugged_in(group: str) -> dict[str, tuple[EntryPoint, ...]]:
     """The entries of a group by name; more than one entry of a name is a clash."""
     found: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in _installed(group, tuple(sys.path)):
+    for entry in _installed(group, tuple(map(_changed, sys.path))):
         found[entry.name] = (*found.get(entry.name, ()), entry)
     return found
 
 
-@lru_cache(maxsize=4)
-def _installed(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """The entries of what is installed on a path, looked up once: each look reads every distribution's files."""
+# Each look reads the files of every distribution: it is worth one as long as nothing is installed or removed.
+@lru_cache(maxsize=8)
+def _installed(group: str, _path: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=group))
+
+
+def _changed(place: str) -> tuple[str, int]:
+    """A folder of the path, and when anything was last put there or taken away."""
+    try:
+        return place, Path(place).stat().st_mtime_ns
+    except OSError:
+        return place, 0
 
 
 def origin(entry: EntryPoint) -> str:
