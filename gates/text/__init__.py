@@ -15,9 +15,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from gates.text.definition import LETTERS, normalise, numerals
+from gates.text.definition import LETTERS, Case, normalise, numerals
+from gates.text.latin import latin_words
 from gates.text.packed import count_flat, prefixes
-from gates.text.quick import BORDER, Case, flat, flat_batch, split, unwrapped
+from gates.text.quick import BORDER, flat, flat_batch, split, unwrapped
 
 __all__ = [
     "BORDER",
@@ -38,12 +39,16 @@ __all__ = [
 
 WORDS = "words@1"
 
+_UNWRAPPED = ("_", "-\n", "-\r", "\u00ad", "\u2010")
+"""One of these stands wherever printed prose is unwrapped: italics, and hyphens before the end of a line."""
+
 _UNSEGMENTED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
 
 
 def words(text: str, *, case: Case = "lower") -> list[str]:
     """The words of `text` in order. The same text gives as many words in either case."""
-    return split(flat(_bytes(text), case))
+    found = latin_words(text, case)
+    return split(flat(_bytes(text), case)) if found is None else found
 
 
 def count_words(text: str, *, case: Case = "lower") -> Counter[str]:
@@ -63,7 +68,9 @@ def letters(text: str, *, case: Case = "keep") -> list[str]:
 
 def prose_words(text: str, *, case: Case = "lower") -> list[str]:
     """The words of printed prose: as `words`, with line-break hyphens joined and `_italics_` unwrapped first."""
-    return split(flat(unwrapped(_bytes(text)), case))
+    if any(sign in text for sign in _UNWRAPPED):
+        text = unwrapped(_bytes(text)).decode("utf-8", "surrogatepass")
+    return words(text, case=case)
 
 
 def prose_words_of(texts: Sequence[str]) -> list[list[str]]:

@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
+from typing import Literal
+
+Case = Literal["lower", "keep"]
 
 _QUOTES = dict.fromkeys(map(ord, "\u2018\u2019\u201a\u201b\u02bc\u2032\u00b4\u0060"), "'")
 _DASHES = dict.fromkeys(map(ord, "\u2010\u2012\u2013\u2014\u2015\u2212"), " ")
@@ -19,6 +22,9 @@ WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 _MARKED = re.compile(r"(?:[^\w\0-\u02ff]|[\uff9e\uff9f]){31,}")
 _HIGH = re.compile(r"[^\0-\u02ff]{31}")  # without it there is no such run, and it is found out faster
 _MOST_MARKS = 30
+
+OTHER, LETTER, BREAK, QUOTE = range(4)
+"""What a character is by itself: a letter, a break between words, an apostrophe; OTHER where its neighbours matter."""
 
 
 def normalise(text: str) -> str:
@@ -54,3 +60,18 @@ def numerals(text: str) -> dict[int, str]:
     if text.isascii():
         return {}
     return {ord(char): " " for char in set(text) if char.isnumeric() and not char.isdecimal() and not char.isalpha()}
+
+
+def kind_of(char: str) -> int:
+    """What the definition makes of a character whatever stands beside it; OTHER where that matters or may matter."""
+    plain = normalise(char)
+    if char == plain and LETTERS.fullmatch(char):
+        # A capital sigma's lower case depends on its place in the word.
+        return LETTER if len(char.lower()) == 1 and char != "Σ" else OTHER
+    if plain == "'":
+        return QUOTE
+    return OTHER if not plain or "'" in plain or any(map(_joins, plain)) else BREAK
+
+
+def _joins(char: str) -> bool:
+    return LETTERS.match(char) is not None or unicodedata.combining(char) != 0

@@ -8,17 +8,13 @@ definition.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from functools import cache, lru_cache
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from gates.text.definition import LETTERS, WORD, normalise
-
-Case = Literal["lower", "keep"]
+from gates.text.definition import LETTER, LETTERS, OTHER, QUOTE, WORD, Case, kind_of, normalise
 
 BORDER = b"\x02"
 """Between two texts of a batch: no text holds it as a word."""
@@ -28,7 +24,6 @@ _CASE = ord("a") ^ ord("A")
 _NEWLINE, _RETURN, _HYPHEN, _UNDERSCORE = map(ord, "\n\r-_")
 _LONGEST = 8  # bytes of two characters at most
 _DROPPED = 1  # stands for bytes that are taken out at the end; as a character of the text it is a blank by then
-_OTHER, _LETTER, _BREAK, _QUOTE = range(4)
 _LETTERS_IN_ASCII = 26
 _LONGER, _LEAD, _WIDEST = 0x80, 0xC0, 3  # bytes of characters of several, the first of them; and the widest quote's
 _TWO_BYTES, _PUNCTUATION = 0x800, 0x2000  # code points below the first take two bytes; the second begins a block
@@ -121,10 +116,10 @@ def _tabled(text: bytes, plain: _Bytes, at: _Places, case: Case) -> tuple[_Place
     row[tabled] = _TWO_BYTES + ((second[tabled] & 0x3F) << 6 | every[at[tabled] + 2] & 0x3F)
     kinds, first_byte, second_byte = _tables(case)
     kind = kinds[row]
-    letter = kind == _LETTER
+    letter = kind == LETTER
     plain[at[letter]], plain[at[letter] + 1] = first_byte[row[letter]], second_byte[row[letter]]
-    quote = kind == _QUOTE
-    return at[quote], np.where(two[quote], 2, 3), at[kind == _OTHER]
+    quote = kind == QUOTE
+    return at[quote], np.where(two[quote], 2, 3), at[kind == OTHER]
 
 
 def _check(text: bytes, at: _Places, longer: int) -> None:
@@ -227,24 +222,11 @@ def _tables(case: Case) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], n
     codes = [*range(_TWO_BYTES), *range(_PUNCTUATION, _PUNCTUATION + 0x80)]
     tables = np.zeros((3, _TABLED + 1), dtype=np.uint8)
     for row, char in enumerate(map(chr, codes)):
-        tables[0, row] = kind = _kind(char)
-        if kind == _LETTER:
-            tables[1:, row] = list((char.lower() if case == "lower" else char).encode("utf-8"))
+        tables[0, row] = kind_of(char)
+        if tables[0, row] == LETTER:
+            spelt = [one.encode("utf-8") for one in (char, char.lower())]
+            if list(map(len, spelt)) == [2, 2]:
+                tables[1:, row] = list(spelt[case == "lower"])
+            else:
+                tables[0, row] = OTHER
     return tables[0], tables[1], tables[2]
-
-
-def _kind(char: str) -> int:
-    """What the definition makes of a character whatever stands beside it; _OTHER where that matters or may matter."""
-    plain = normalise(char)
-    if char == plain and LETTERS.fullmatch(char):
-        # A capital sigma's lower case depends on its place in the word.
-        return (
-            _LETTER if len(char.lower().encode("utf-8")) == 2 == len(char.encode("utf-8")) and char != "Σ" else _OTHER
-        )
-    if plain == "'":
-        return _QUOTE
-    return _OTHER if not plain or "'" in plain or any(map(_joins, plain)) else _BREAK
-
-
-def _joins(char: str) -> bool:
-    return LETTERS.match(char) is not None or unicodedata.combining(char) != 0

@@ -19,7 +19,13 @@ ITALICS = re.compile(r"_([^_\n]+)_")
 # What meets a rule or an edge of a table, mixed densely: marks, sigmas, ligatures, dotted capitals, jamo, numerals.
 EDGES = "aBzé É'’`´ʼ″ -—‐\u00ad_\n\r\t1½²❶Ⅻ ﬁ"
 EDGES += "İi\u0307\u0301\u0345ΣσςAΣ KÅµſªº¨¯\u200b\u200d\ufeff…“”«»ᄀ\u1161ˈʰ〇漢\x01\x00\x85\u2028"
-TEXTS = st.text() | st.text(st.sampled_from(EDGES)) | st.text(st.sampled_from("ab-_\n '’"))
+LATIN = "".join(map(chr, range(256))) + "‘’“”–—…"
+TEXTS = (
+    st.text(st.sampled_from(LATIN + "''’’--\n__"))
+    | st.text()
+    | st.text(st.sampled_from(EDGES))
+    | st.text(st.sampled_from("ab-_\n '’"))
+)
 
 
 def slow_words(text: str, *, case: str = "lower") -> list[str]:
@@ -65,6 +71,13 @@ def test_every_character_in_every_place(first: int) -> None:
     frame = "a{}b {} don{}t a\u0301{} {}\u0301b a-\n{} _{}_ x"
     text = " . ".join(frame.replace("{}", chr(code)) for code in range(first, min(first + 0x700, sys.maxunicode)))
     assert prose_words(text) == slow_prose_words(text)
+
+
+@pytest.mark.parametrize("case", ["lower", "keep"])
+def test_every_character_of_latin_texts_beside_letters_apostrophes_and_itself(case: str) -> None:
+    for char in LATIN:
+        text = f"{char}a {char} b{char} c{char}d '{char}' e'{char} {char}'f G{char}H{char}{char} {char}'s"
+        assert words(text, case=case) == slow_words(text, case=case)
 
 
 def test_every_ascii_character_beside_every_other() -> None:
