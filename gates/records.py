@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints,
 
 from gates.errors import ExitCode, RecordError
 
-_PERHAPS_NO_JSON = re.compile(rb"\d{16}|NaN|Infinity|\d[eE]\+?\d{3}")
+_PERHAPS_NO_JSON = re.compile(rb"[:,\[\s]-?(?:\d{16}|\d[\d.]*[eE]\+?\d{3})|NaN|Infinity")
 """What every number looks like that a field of any JSON takes and canonical JSON has not: an integer past 2^53, NaN."""
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from gates.spec.source import listed, located, shown, unreadable
 NEEDED = ("arm", "seed", "prompt", "text")
 OPTIONAL = ("finish_reason", "error", "prompt_tokens", "completion_tokens")
 FIELDS = (*NEEDED, *OPTIONAL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 UNKNOWN = "unknown: imported"
 """What stands in a generation where the file tells nothing: its seat, when it started."""
 
@@ -184,4 +186,4 @@ def _no_constant(name: str) -> None:
 
 
 def _broken(text: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in text)
+    return _SURROGATE.search(text) is not None

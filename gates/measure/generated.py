@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from gates.measure.figures import NearRun, Run, Source
 from gates.measure.near import NearMatch
-from gates.measure.ngrams import Match
+from gates.measure.ngrams import Match, Texts
 from gates.records import sha256
 from gates.text import prose_words
 
@@ -29,7 +29,7 @@ class GeneratedText:
 
 
 class Generated:
-    """The texts of one arm in the order of their keys: `words` that count and `prompts` in words, text by text."""
+    """The texts of one arm in the order of their keys: `texts` in the words that count and `prompts` in words."""
 
     def __init__(self, generations: Sequence[GeneratedText]) -> None:
         self._ordered = sorted(
@@ -40,8 +40,10 @@ class Generated:
             _in_common(words, prose_words(generation.given)) if generation.given else 0
             for words, generation in zip(whole, self._ordered, strict=True)
         ]
-        self.words = [words[skip:] for words, skip in zip(whole, self._repeated, strict=True)]
-        self.prompts = [prose_words(generation.prompt_text) for generation in self._ordered]
+        self.texts = Texts([words[skip:] for words, skip in zip(whole, self._repeated, strict=True)])
+        shown = {generation.prompt_text for generation in self._ordered}
+        prompts = dict(zip(shown, map(prose_words, shown), strict=True))
+        self.prompts = [prompts[generation.prompt_text] for generation in self._ordered]
 
     def __len__(self) -> int:
         return len(self._ordered)
@@ -85,7 +87,7 @@ class Generated:
         return prose_words(self._ordered[text].text, case="keep")[self._repeated[text] :]
 
     def _own(self, match: Match | NearMatch) -> Sequence[str]:
-        return self.words[match.text][match.start : match.start + match.length]
+        return self.texts.words[match.text][match.start : match.start + match.length]
 
 
 def digest(words: Sequence[str]) -> str:

@@ -114,13 +114,13 @@ def measure_memorisation(generations: Sequence[GeneratedText], sources: Sources)
     n = sources.n
     made_by = signature("ngram_hits@1", n=n, tokens=TOKENS, prompt="subtracted", baseline="own-lengths", level=_LEVEL)
     arm = Generated(generations)
-    texts = arm.words
+    texts = arm.texts.words
     scanned = [len(text) for text in texts if len(text) >= n]
     grams = sum(length - n + 1 for length in scanned)
     if not scanned:
         return Unmeasured(unmeasured=f"none of {len(texts)} generations holds {n} words, so no {n}-gram could match")
-    found = sources.train.matches(texts, arm.prompts)
-    recited = sources.heldout.matches(texts, arm.prompts)
+    found = sources.train.matches(arm.texts, arm.prompts)
+    recited = sources.heldout.matches(arm.texts, arm.prompts)
     hits = _hits(found)
     baseline = _self_collision(scanned, sources, made_by)
     ratio, low, high = _ratio(hits, len(scanned), baseline)
@@ -147,7 +147,7 @@ def measure_memorisation(generations: Sequence[GeneratedText], sources: Sources)
 
 
 def _near(arm: Generated, sources: Sources, scanned: int) -> NearFigures:
-    found = sources.near.near_matches(arm.words, arm.prompts)
+    found = sources.near.near_matches(arm.texts, arm.prompts)
     return NearFigures(
         signature=signature(
             NEAR, words=sources.near.minimum, changed=f"1-in-{WINDOW}", tokens=TOKENS, prompt="subtracted"
@@ -163,7 +163,7 @@ def _near(arm: Generated, sources: Sources, scanned: int) -> NearFigures:
 def _protected(arm: Generated, sources: Sources, scanned: int) -> ProtectedFigures | None:
     if sources.protected is None:
         return None
-    found = sources.protected.matches(arm.words, arm.prompts)
+    found = sources.protected.matches(arm.texts, arm.prompts)
     return ProtectedFigures(
         signature=signature("ngram_hits@1", n=sources.n, tokens=TOKENS, prompt="subtracted", texts="protected"),
         generations=scanned,

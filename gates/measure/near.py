@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gates.measure.figures import Source
-from gates.measure.ngrams import SOURCE_BORDER, TEXT_BORDER, Ids, NgramIndex, Numbered, Places, join
+from gates.measure.ngrams import SOURCE_BORDER, TEXT_BORDER, Ids, NgramIndex, Numbered, Places, Texts
 
 NEAR = "near_runs@1"
 
@@ -46,7 +46,7 @@ class NearMatch:
 class NearIndex(NgramIndex):
     """Source documents, asked for near runs of at least `minimum` words (never fewer than a window).
 
-    `documents` are (file, words) pairs, or numbered already. Memory is about 20 bytes a word. Near runs are found from
+    `documents` are (file, words) pairs, or numbered already. Memory is about 25 bytes a word. Near runs are found from
     the runs of four equal words that each of them holds: common phrases cost time in proportion to how often the
     sources repeat them.
     """
@@ -55,20 +55,23 @@ class NearIndex(NgramIndex):
         super().__init__(documents, _SEED)
         self.minimum = max(minimum, WINDOW)
 
-    def near_matches(self, texts: Sequence[Sequence[str]], prompts: Sequence[Sequence[str]] = ()) -> list[NearMatch]:
+    def near_matches(
+        self, texts: Sequence[Sequence[str]] | Texts, prompts: Sequence[Sequence[str]] = ()
+    ) -> list[NearMatch]:
         """The near runs that each text shares with the sources, by text, start, length and changes.
 
         `prompts` are as many as the texts, or none: a window of a text that is near to a window of its own prompt is
         no match and breaks runs.
         """
-        ids, begins = join((self._known(text) for text in texts), TEXT_BORDER)
+        texts = texts if isinstance(texts, Texts) else Texts(texts)
+        ids, begins = self._numbered(texts)
         rows = np.unique(np.concatenate([np.empty((0, 3), dtype=np.intp), *self._stretches(ids)]), axis=0)
         owners = (np.searchsorted(begins, rows[:, 0], side="right") - 1).tolist()
         barred: dict[int, _Flags] = {}
         found: dict[tuple[int, int, int, tuple[int, ...]], list[int]] = {}
         for owner, (begin, end, shift) in zip(owners, rows.tolist(), strict=True):
             if len(prompts) and owner not in barred:
-                barred[owner] = near_windows(texts[owner], prompts[owner])
+                barred[owner] = near_windows(texts.words[owner], prompts[owner])
             base = int(begins[owner])
             for row in _pieces((begin, end, shift), barred.get(owner), base):
                 start, length, changed = self._trimmed(ids, row)

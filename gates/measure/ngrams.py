@@ -6,7 +6,7 @@ along one source diagonal (text offset minus source offset), so that matches fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -76,11 +76,29 @@ class Numbered:
             yield list(map(self.vocabulary.__getitem__, words))
 
 
+class Texts:
+    """Texts in words, each word as a number of their own: numbered once for all indexes that are asked about them.
+
+    `words` are the texts, `begins` where each begins among their joined words.
+    """
+
+    def __init__(self, words: Sequence[Sequence[str]]) -> None:
+        self.words = words
+        self._numbers = _Numbers()
+        number = self._numbers.__getitem__
+        self._ids, self.begins = join((list(map(number, text)) for text in words), 0)
+
+    def ids(self, vocabulary: Mapping[str, int]) -> Ids:
+        """The joined words by the numbers of another vocabulary, with a border before the first text and after each."""
+        known = [TEXT_BORDER, *(vocabulary.get(word, _UNKNOWN) for word in self._numbers)]
+        return np.array(known, dtype=np.int32)[self._ids]
+
+
 class NgramIndex:
     """All n-grams of named source documents; no n-gram crosses from one document into the next.
 
     `documents` are (file, words) pairs, pieces, or numbered already. `n` is the shortest run that counts, in words.
-    Memory is about 20 bytes a word. Raises UsageError when n is below 1.
+    Memory is about 25 bytes a word. Raises UsageError when n is below 1.
     """
 
     def __init__(self, documents: Iterable[tuple[str, Sequence[str]] | Piece] | Numbered, n: int) -> None:
@@ -97,18 +115,23 @@ class NgramIndex:
         order = np.argsort(hashes)
         self._places = places[order]
         self._hashes = hashes[order]
+        # A table of the hashes' first bits, a quarter full at most: most n-grams of other texts miss it.
+        bits = int(order.size).bit_length() + 2
+        self._shift = np.uint64(64 - bits)
+        self._perhaps = np.zeros(1 << bits, dtype=np.bool_)
+        self._perhaps[self._hashes >> self._shift] = True
 
     def __len__(self) -> int:
         """How many n-grams the sources hold, repeats counted."""
         return self._places.size
 
-    def matches(self, texts: Sequence[Sequence[str]], prompts: Sequence[Sequence[str]] = ()) -> list[Match]:
+    def matches(self, texts: Sequence[Sequence[str]] | Texts, prompts: Sequence[Sequence[str]] = ()) -> list[Match]:
         """The maximal runs of at least n words that each text shares with the sources, by text, start and length.
 
         `prompts` are as many as the texts, or none: an n-gram of a text that its own prompt holds is no match and
         breaks runs, so that a run holds no n-gram of the prompt.
         """
-        ids, begins = join((self._known(text) for text in texts), TEXT_BORDER)
+        ids, begins = self._numbered(texts)
         at, low, counts = self._looked_up(ids)
         barred = np.zeros(ids.size, dtype=np.bool_)
         if len(prompts):
@@ -124,10 +147,17 @@ class NgramIndex:
         """Where an n-gram begins whose hash the sources know, the first of its hashes there, and how many it has."""
         at = np.flatnonzero(_whole(ids, self.n))
         hashes = _hashes(ids, self.n)[at]
+        perhaps = self._perhaps[hashes >> self._shift]
+        at, hashes = at[perhaps], hashes[perhaps]
         low = np.searchsorted(self._hashes, hashes, side="left")
         counts = np.searchsorted(self._hashes, hashes, side="right") - low
         known = counts > 0
         return at[known], low[known], counts[known]
+
+    def _numbered(self, texts: Sequence[Sequence[str]] | Texts) -> tuple[Ids, Places]:
+        """The joined words of texts by the sources' numbers, and where each text begins."""
+        asked = texts if isinstance(texts, Texts) else Texts(texts)
+        return asked.ids(self._vocabulary), asked.begins
 
     def _known(self, words: Sequence[str]) -> list[int]:
         number = self._vocabulary.get

@@ -60,7 +60,9 @@ def repetition(answers: Answers) -> Measured:
 
 def repeated_share(found: Sequence[str]) -> float:
     """Share in [0, 1] of words inside 4-grams that occur at least twice; 0 without words."""
-    grams = [tuple(found[start : start + REPEATED]) for start in range(len(found) - REPEATED + 1)]
+    grams = list(zip(*(found[k:] for k in range(REPEATED)), strict=False))
+    if len(set(grams)) == len(grams):
+        return 0.0
     counts = Counter(grams)
     inside = {start + k for start, gram in enumerate(grams) if counts[gram] > 1 for k in range(REPEATED)}
     return len(inside) / max(len(found), 1)

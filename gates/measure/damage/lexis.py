@@ -52,8 +52,11 @@ def name_leak(answers: Answers) -> Measured:
     if not names:
         return Unmeasured(unmeasured="the train split holds no proper name of its own")
     prompts = [_said(prompt) for prompt in answers.prompts]
+    spelt = names.union(f"{name}'s" for name in names)
 
     def leaks(text: str, prompt: int) -> bool:
+        if spelt.isdisjoint(words(text)):
+            return False
         capital = (bare(word).lower() for word in words(text, case="keep") if word[0].isupper())
         return any(word in names and word not in prompts[prompt] for word in capital)
 

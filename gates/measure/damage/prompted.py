@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,12 +46,11 @@ def on_beat(texts: Sequence[Sequence[str]], beats: Sequence[str]) -> Measured:
     for row in texts:
         if len(row) != len(beats):
             raise UsageError(f"{len(row)} texts of one seed for {len(beats)} beats", next_step="give one text a beat")
-    stemmed = [_stems(beat) for beat in beats]
-    if not any(stemmed):
+    vectors = _Vectors(beats)
+    if not vectors.size:
         return Unmeasured(unmeasured=f"the {len(beats)} beats hold nothing but stop words")
-    vectors = _Vectors(stemmed)
-    known = vectors.of(stemmed)
-    values = [_nearest_is_own(vectors.of([_stems(text) for text in row]) @ known.T) for row in texts]
+    known = vectors.of(beats)
+    values = [_nearest_is_own(vectors.of(row) @ known.T) for row in texts]
     made_by = signature(
         "on_beat@1",
         beats=len(beats),
@@ -77,7 +76,7 @@ def echo(answers: Answers) -> Measured:
 
     def copied(text: str, prompt: int) -> bool:
         found = words(text)
-        return any(runs & _runs(found, n) for n, runs in copies[prompt].items())
+        return any(not runs.isdisjoint(_runs(found, n)) for n, runs in copies[prompt].items() if runs)
 
     made_by = signature("echo@1", n=COPIED, shortest=SHORTEST_COPY, tokens=WORDS)
     return figures(made_by, "higher", each(answers, copied))
@@ -90,36 +89,48 @@ def _copies(prompt: str, beat: str) -> dict[int, frozenset[tuple[str, ...]]]:
     return {COPIED: frozenset(_runs(words(prompt), COPIED)), **whole}
 
 
-def _runs(found: Sequence[str], n: int) -> set[tuple[str, ...]]:
-    return {tuple(found[start : start + n]) for start in range(len(found) - n + 1)}
+def _runs(found: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:
+    return zip(*(found[start:] for start in range(n)), strict=False)
 
 
 class _Vectors:
-    """TF-IDF vectors (T, V) of texts in stems, over the V stems of the beats that they are fitted on.
+    """TF-IDF vectors (T, V) of texts, over the V stems of the beats (P,) that they are fitted on.
 
     idf = ln((1 + beats) / (1 + beats with the stem)) + 1, tf = 1 + ln(count), each row of length 1, or 0 where a text
     holds no stem of the beats.
     """
 
-    def __init__(self, beats: Sequence[Sequence[str]]) -> None:
-        found = Counter(word for beat in beats for word in set(beat))
-        self._columns = {word: column for column, word in enumerate(sorted(found))}
-        self._idf = np.log((1 + len(beats)) / (1 + np.array([found[word] for word in self._columns]))) + 1
+    def __init__(self, beats: Sequence[str]) -> None:
+        found = Counter(stem_ for beat in beats for stem_ in {stem(word) for word in words(beat) if _counts(word)})
+        self.size = len(found)
+        self._columns = _Columns(found)
+        self._idf = np.log((1 + len(beats)) / (1 + np.array([found[stem_] for stem_ in sorted(found)]))) + 1
 
-    def of(self, texts: Sequence[Sequence[str]]) -> Matrix:
+    def of(self, texts: Sequence[str]) -> Matrix:
         """The vectors of texts."""
-        counts = np.zeros((len(texts), len(self._columns)))
+        counts = np.zeros((len(texts), self.size))
         for row, text in zip(counts, texts, strict=True):
-            for word, count in Counter(text).items():
-                if word in self._columns:
-                    row[self._columns[word]] = count
+            row[:] = np.bincount(list(map(self._columns.__getitem__, words(text))), minlength=self.size + 1)[:-1]
         weights = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) * self._idf
         lengths = np.linalg.norm(weights, axis=1, keepdims=True)
         return np.asarray(weights / np.where(lengths == 0, 1, lengths))
 
 
-def _stems(text: str) -> list[str]:
-    return [stem(word) for word in words(text) if word not in STOP_WORDS]
+class _Columns(dict[str, int]):
+    """The column of each word's stem, found when the word is first asked for; V for stop words and other stems."""
+
+    def __init__(self, stems: Iterable[str]) -> None:
+        super().__init__()
+        self._stems = {stem_: column for column, stem_ in enumerate(sorted(stems))}
+
+    def __missing__(self, word: str) -> int:
+        none = len(self._stems)
+        self[word] = column = self._stems.get(stem(word), none) if _counts(word) else none
+        return column
+
+
+def _counts(word: str) -> bool:
+    return word not in STOP_WORDS
 
 
 def _nearest_is_own(similarity: Matrix) -> list[float]:
