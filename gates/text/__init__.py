@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from gates.text.definition import LETTERS, Case, normalise, numerals
-from gates.text.latin import latin_words
+from gates.text.latin import is_latin, latin_words
 from gates.text.packed import count_flat, prefixes
 from gates.text.quick import BORDER, flat, flat_batch, split, unwrapped
 
@@ -24,6 +24,7 @@ __all__ = [
     "BORDER",
     "WORDS",
     "Case",
+    "count_prose",
     "count_words",
     "flat_batch",
     "flat_prose",
@@ -54,6 +55,11 @@ def words(text: str, *, case: Case = "lower") -> list[str]:
 def count_words(text: str, *, case: Case = "lower") -> Counter[str]:
     """How often each of the words of `text` occurs, faster than counting `words`."""
     return count_flat(flat(_bytes(text), case))
+
+
+def count_prose(text: str, *, case: Case = "lower") -> Counter[str]:
+    """How often each of the words of printed prose occurs, faster than counting `prose_words`."""
+    return count_flat(flat(unwrapped(_bytes(text)), case))
 
 
 def letters(text: str, *, case: Case = "keep") -> list[str]:
@@ -91,6 +97,8 @@ def letters_lost(text: str) -> float:
 
     Letters of scripts written without spaces between words count as lost, because a run of them is no word.
     """
+    if is_latin(text):
+        return 0.0
     counts = np.bincount(np.frombuffer(normalise(text).encode("utf-32-le", "surrogatepass"), dtype="<u4"))
     found = {chr(code): int(counts[code]) for code in np.flatnonzero(counts).tolist()}
     total = sum(count for char, count in found.items() if unicodedata.category(char)[0] in "LM")

@@ -18,17 +18,27 @@ _APOSTROPHES = re.compile(r"'(?:(?![^\W\d_])|(?<![^\W\d_]'))")  # those that do 
 
 def latin_words(text: str, case: Case) -> list[str] | None:
     """The words of `text` in order, or None where it holds anything but Latin letters and common signs."""
+    tabled = _tabled(text, case)
+    if tabled is None:
+        return None
+    found = tabled.decode("latin-1")
+    return (_APOSTROPHES.sub(" ", found) if "'" in found else found).split()
+
+
+def is_latin(text: str) -> bool:
+    """Whether `text` holds nothing but Latin letters and common signs: every letter of it stands in a word."""
+    return _tabled(text, "keep") is not None
+
+
+def _tabled(text: str, case: Case) -> bytes | None:
     if not text.isascii():
         for sign, plain in _AS_LATIN.items():
             text = text.replace(sign, plain)
     try:
-        table = text.encode("latin-1").translate(_table(case))
+        tabled = text.encode("latin-1").translate(_table(case))
     except UnicodeEncodeError:
         return None
-    if _OTHER in table:
-        return None
-    found = table.decode("latin-1")
-    return (_APOSTROPHES.sub(" ", found) if "'" in found else found).split()
+    return None if _OTHER in tabled else tabled
 
 
 @cache

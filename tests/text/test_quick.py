@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.text import count_words, flat_batch, flat_prose, prose_words, prose_words_of, split, words
+from gates.text import count_prose, count_words, flat_batch, flat_prose, prose_words, prose_words_of, split, words
 from gates.text.definition import WORD, normalise
 
 BROKEN_LINE = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\r?\n[ \t]*(?=[^\W\d_])")
@@ -51,6 +51,7 @@ def test_words_are_counted_as_the_definition_cuts_them(text: str) -> None:
 @given(TEXTS)
 def test_prose_words_are_the_definitions(text: str) -> None:
     assert prose_words(text) == slow_prose_words(text)
+    assert count_prose(text) == Counter(slow_prose_words(text))
 
 
 @given(

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gates.text import letters, letters_lost, normalise, prose_words, words
+from gates.text.latin import is_latin
 
 LATIN = st.text(st.sampled_from("abcdefgéßÆ"), min_size=1, max_size=8)
 
@@ -118,6 +119,12 @@ def test_readable_scripts_lose_nothing(text: str) -> None:
 @pytest.mark.parametrize("text", ["我去学校", "私はがっこうへいく", "ฉันไปโรงเรียน", "ཁྱོད་ག་པར་འགྲོ་གི་ཡིན།"])
 def test_scripts_without_spaces_between_words_are_lost(text: str) -> None:
     assert letters_lost(text) == 1
+
+
+def test_a_text_in_latin_letters_and_common_signs_loses_none() -> None:
+    for char in filter(is_latin, map(chr, [*range(256), *range(0x2010, 0x2030)])):
+        found = [one for one in normalise(char) if unicodedata.category(one)[0] in "LM"]
+        assert letters_lost(f"{char} 你") == pytest.approx(1 / (1 + len(found)))
 
 
 def test_the_loss_is_counted_by_letter_and_mark() -> None:

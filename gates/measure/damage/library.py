@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
 from gates.measure.damage.stop_words import STOP_WORDS
-from gates.text import normalise, prose_words
+from gates.text import count_prose, normalise
 
 MID_SENTENCE = 3
 """A name stands in mid-sentence with a capital at least so often."""
@@ -50,12 +50,12 @@ class Library:
     @cached_property
     def reference_counts(self) -> Counter[str]:
         """How often each word stands in the reference texts."""
-        return Counter(chain.from_iterable(map(prose_words, self.reference)))
+        return _together(map(count_prose, self.reference))
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
         """Every word of the reference texts and of the author, in lower case and without a possessive ending."""
-        author = set(chain.from_iterable(map(prose_words, self.author)))
+        author = set(chain.from_iterable(map(count_prose, self.author)))
         return frozenset(map(bare, author.union(self.reference_counts)))
 
     @cached_property
@@ -78,7 +78,7 @@ def proper_names(train: Sequence[str], reference: Mapping[str, int]) -> frozense
     PECULIAR times as frequent here as in the reference texts, whose word counts are `reference`: God, London and
     Sunday are everybody's, and Jane is a name of Jane Eyre's.
     """
-    written = _summed(Counter(word for text in train for word in prose_words(text, case="keep")), bare)
+    written = _summed(_together(count_prose(text, case="keep") for text in train), bare)
     after = _summed(Counter(word for text in train for word in _mid_sentence(normalise(text))), bare)
     proper = {word: count for word, count in after.items() if word[0].isupper() and not word.isupper()}
     capital, total, others = _summed(proper, str.lower), _summed(written, str.lower), _summed(reference, bare)
@@ -99,6 +99,13 @@ def _mid_sentence(text: str) -> Iterator[str]:
         begin = gap.start()
         if text.count("\n", begin, gap.end()) <= 1 and _RUNS_ON.search(text[max(0, begin - _LONGEST) : begin]):
             yield gap[1]
+
+
+def _together(texts: Iterable[Counter[str]]) -> Counter[str]:
+    found = Counter[str]()
+    for counts in texts:
+        found.update(counts)
+    return found
 
 
 def _summed(counts: Mapping[str, int], form: Callable[[str], str]) -> Counter[str]:
