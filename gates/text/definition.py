@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
+from functools import cache
 from typing import Literal
 
 Case = Literal["lower", "keep"]
@@ -62,12 +63,13 @@ def numerals(text: str) -> dict[int, str]:
     return {ord(char): " " for char in set(text) if char.isnumeric() and not char.isdecimal() and not char.isalpha()}
 
 
+@cache
 def kind_of(char: str) -> int:
     """What the definition makes of a character whatever stands beside it; OTHER where that matters or may matter."""
-    plain = normalise(char)
-    if char == plain and LETTERS.fullmatch(char):
+    if char.isalpha() and ord(char) not in _TABLE and unicodedata.is_normalized("NFKC", char):
         # A capital sigma's lower case depends on its place in the word.
         return LETTER if len(char.lower()) == 1 and char != "Σ" else OTHER
+    plain = normalise(char)
     if plain == "'":
         return QUOTE
     return OTHER if not plain or "'" in plain or any(map(_joins, plain)) else BREAK
