@@ -29,7 +29,8 @@ def remote_files(url: str) -> Iterator[tuple[str, int | None]]:
         )
     with explained(url):
         system, path = fsspec.core.url_to_fs(url)
-        if system.isdir(path):
+        # Whether a web address is a folder could only be told by reading all of it for links.
+        if path.endswith("/") if split.scheme in ("http", "https") else system.isdir(path):
             inside = sorted(name for name in system.find(path) if not _hidden(name, path))
             yield from ((system.unstrip_protocol(name), system.size(name)) for name in inside)
         else:
