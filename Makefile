@@ -1,5 +1,6 @@
 # `make demo` and `make test` set everything up by themselves, each in a virtual environment of its own.
 PYTHON ?= python3
+comma := ,
 UV := $(shell command -v uv 2>/dev/null)
 ifdef UV
 environment = $(UV) venv -q --allow-existing --python $(PYTHON) $(1) && $(UV) pip install -q --python $(1)/bin/python -e '.[$(2)]'
@@ -7,7 +8,7 @@ else
 environment = $(PYTHON) -m venv $(1) && $(1)/bin/python -m pip install -q --disable-pip-version-check -e '.[$(2)]'
 endif
 
-.PHONY: demo test test-external test-slow test-long lint audit lock docs clean
+.PHONY: demo test test-external test-slow test-clouds test-long lint audit lock docs clean
 
 demo: .venv/ready
 	.venv/bin/gates demo
@@ -20,6 +21,9 @@ test-external: .venv-dev/ready
 
 test-slow: .venv-dev/ready
 	.venv-dev/bin/python -m pytest -n 2 --dist loadgroup -m slow --timeout 600
+
+test-clouds: .venv-clouds/ready
+	.venv-clouds/bin/python -m pytest -m clouds
 
 test-long: .venv-dev/ready
 	.venv-dev/bin/python -m pytest -m long --timeout 3600
@@ -45,9 +49,13 @@ docs: .venv-dev/ready
 	$(call environment,.venv,embedded)
 	@touch $@
 
+.venv-clouds/ready: pyproject.toml
+	$(call environment,.venv-clouds,dev$(comma)clouds)
+	@touch $@
+
 .venv-dev/ready: pyproject.toml
 	$(call environment,.venv-dev,dev)
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-dev
+	rm -rf .venv .venv-clouds .venv-dev
