@@ -158,15 +158,17 @@ class SeatClient:
                 raise fault_of_status(response, secret=self._key)
             return await read_stream(response.aiter_lines(), begun, clock)
 
-    async def document(self, path: str) -> JsonValue:
-        """The JSON document at `path` under the server's root, by GET. Raises FaultError."""
+    async def document(self, path: str, *, gone: bool = False) -> JsonValue:
+        """The JSON document at `path` under the root, by GET; with `gone`, None for a 404. Raises FaultError."""
         response = await self._root(path)
+        if gone and response.status_code == httpx2.codes.NOT_FOUND:
+            return None
         if response.status_code != httpx2.codes.OK:
             raise fault_of_status(response, secret=self._key)
         try:
             document: JsonValue = json.loads(response.content)
         except (ValueError, RecursionError):
-            raise BrokenContractError(f"{path} is not JSON") from None
+            raise BrokenContractError(f"{path.partition('?')[0]} is not JSON") from None
         return document
 
     async def manage(self, path: str, body: dict[str, JsonValue]) -> str:

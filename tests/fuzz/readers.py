@@ -359,6 +359,7 @@ def _of_seats() -> Sequence[Reader]:
         ],
         "keys": ["a" * 64],
         "total_pages": 1,
+        "total_count": 1,
         "info": {"key_alias": "k", "models": ["lv"], "aliases": {"x": "lv"}},
     }
     asked = SeatRequest("chat", {"model": "m"})

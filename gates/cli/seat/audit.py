@@ -13,7 +13,7 @@ from gates.cli.show import as_json
 from gates.errors import ExitCode
 from gates.seat.address import host_of
 from gates.seat.client import SeatClient
-from gates.seat.operate.audit import Audit
+from gates.seat.operate.audit import Audit, listed
 from gates.seat.operate.audit import audit as audit_proxy
 from gates.seat.operate.status import ask
 
@@ -59,9 +59,11 @@ async def _read(client: SeatClient, served: frozenset[str] | None, seat: str | N
 
 
 def _print(found: Audit) -> None:
-    tell(f"{found.keys} keys, {len(found.aliases)} aliases: {', '.join(found.aliases) or 'none'}")
+    tell(f"{found.keys} keys, {len(found.aliases)} aliases: {listed(found.aliases) or 'none'}")
+    for sentence in found.unread:
+        tell(f"not read: {sentence}")
     for one in found.findings:
-        tell(f"key {one.label}: nothing answers to {', '.join(one.dead)}")
+        tell(f"key {one.label}: nothing answers to {listed(one.dead)}")
         if one.opens:
             tell("  taking the last dead name off would open this key to ALL models")
         tell(f"  plan: {one.plan}")
@@ -69,5 +71,7 @@ def _print(found: Audit) -> None:
         tell(f"alias {sentence}")
     for label in found.open_keys:
         tell(f"note: key {label} is open to every model now")
+    for label in found.team_keys:
+        tell(f"note: key {label} takes its team's list, which is not read here")
     if found.clean:
         tell("nothing to repair")

@@ -149,10 +149,117 @@ def test_a_wrong_key_ends_the_audit_without_repeating_it() -> None:
     assert "sk-wrong" not in str(caught.value)
 
 
-@pytest.mark.parametrize("total", [None, "3", True])
-def test_pages_without_an_end_are_refused(total: Any) -> None:
-    proxy = Proxy({hashed(1): key([])}, MODELS, total=total)
-    if total is None:
-        proxy.models_info = [{"model_name": "x", "litellm_params": "y"}]
-    with pytest.raises(SeatError, match=r"is no object|no total_pages"):
-        read(proxy)
+@pytest.mark.parametrize("total", ["3", True, -1, 1.0])
+def test_pages_without_a_count_are_refused(total: Any) -> None:
+    with pytest.raises(SeatError, match="no total_pages"):
+        read(Proxy({hashed(1): key([])}, MODELS, total=total))
+
+
+class Odd(Proxy):
+    """A proxy whose pages and keys are what a test says."""
+
+    def __init__(self, pages: Any = None, info: Any = None, models: Any = MODELS) -> None:
+        super().__init__({}, models)
+        self.pages, self.info = pages, info
+
+    async def _serve(self, request: Request, wire: Wire) -> None:
+        url = urlsplit(request.path)
+        if url.path == "/key/list":
+            told = self.pages or (lambda _page: page(hashed(1)))
+            await wire.send(told(int(parse_qs(url.query)["page"][0])))
+        elif url.path == "/key/info":
+            await wire.send({"info": key(["bronte"])} if self.info is None else self.info)
+        else:
+            await super()._serve(request, wire)
+
+
+def page(*tokens: Any, **more: Any) -> dict[str, Any]:
+    return {"keys": list(tokens), "total_count": len(tokens), "total_pages": 1, **more}
+
+
+@pytest.mark.parametrize(
+    ("pages", "said"),
+    [
+        (lambda n: page(hashed(n), total_pages=n + 1, total_count=9), "does not end: 13 pages are told of on page 12"),
+        (lambda _n: page(hashed(1), total_pages=10**9), "does not end"),
+        (lambda _n: page(hashed(1), hashed(2), total_pages=3), "page 2 of 3 brings no key"),
+        (lambda n: page(*[hashed(n)] * (n != 2), total_pages=3), "page 2 of 3 brings no key"),
+        (lambda _n: page(total_pages=1) | {"keys": None}, "keys is no list"),
+        (lambda _n: page(5), "no key's hash"),
+        (lambda _n: page("pass-word-77"), "no key's hash"),
+        (lambda _n: page({"token": None}), "no key's hash"),
+        (lambda _n: page(total_count=None), "no total_count"),
+    ],
+)
+def test_what_is_no_page_of_keys_is_never_read_as_an_empty_one(pages: Any, said: str) -> None:
+    with pytest.raises(SeatError, match=said) as caught:
+        read(Odd(pages))
+    assert "pass-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("models", ["bronte", 5, ["bronte", None], [["bronte"]], {"bronte": 1}])
+def test_an_allowlist_that_is_none_is_not_read_as_an_open_one(models: Any) -> None:
+    with pytest.raises(SeatError, match="models"):
+        read(Odd(info={"info": key([]) | {"models": models}}))
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        {},
+        {"info": None},
+        {"info": {}},
+        {"info": {"models": [], "aliases": {"a": 5}}},
+        [],
+        {"info": key([]) | {"key_alias": {}}},
+    ],
+)
+def test_what_is_no_key_is_refused(info: Any) -> None:
+    with pytest.raises(SeatError):
+        read(Odd(info=info))
+
+
+@pytest.mark.parametrize(
+    "model", [5, {}, {"model_name": "x", "litellm_params": "y"}, deployment("x", "y") | {"model_name": ["x"]}]
+)
+def test_what_is_no_deployment_is_refused(model: Any) -> None:
+    with pytest.raises(SeatError, match="model"):
+        read(Odd(models=[model]))
+
+
+def test_null_is_the_empty_list_and_the_teams_list_goes_before_everything() -> None:
+    found = read(Odd(info={"info": key([]) | {"models": None}}))
+    assert len(found.open_keys) == 1
+    found = read(Odd(info={"info": key(["all-team-models", "*"])}))
+    assert (found.open_keys, len(found.team_keys)) == ((), 1)
+
+
+def test_keys_that_did_not_come_or_are_gone_are_no_clean_audit() -> None:
+    assert read(Odd(lambda _n: page(hashed(1), total_count=7))).unread == ("/key/list tells of 7 keys and brought 1",)
+    proxy = Proxy({hashed(1): {}}, MODELS)  # listed, and 404 when it is asked about
+    assert "not there any more" in read(proxy).unread[0]
+    assert not read(proxy).clean
+
+
+def test_a_seat_that_no_alias_leads_to_was_not_compared() -> None:
+    found = read(Proxy({}, [deployment("x", "openai/x", "http://elsewhere")]), served=frozenset({"x"}))
+    assert "nothing was compared" in found.unread[0]
+    assert not found.clean
+
+
+def test_no_key_of_anybody_comes_out_of_odd_fields() -> None:
+    models = [*MODELS, deployment(RAW, f"openai/{RAW}"), deployment("w/*", "openai/*")]
+    info = {"info": key(["gone", RAW + "x", f"Bearer {RAW}x", "w/y"], alias=f"of {RAW}, sk-1+/=", aliases={RAW: RAW})}
+    found = read(Odd(lambda _n: page(RAW, {"token": hashed(2), "key_name": RAW}), info, models), frozenset())
+    text = json.dumps(asdict(found)) + "".join(one.plan for one in found.findings)
+    assert "sk-" not in text
+    assert found.findings[0].alive == ("w/y",)
+    assert "(of [api key], [api key])" in text
+
+
+def test_a_long_list_is_found_through_and_told_short() -> None:
+    found = read(Odd(info={"info": key([f"gone-{number}" for number in range(30_000)])}))
+    (finding,) = found.findings
+    assert len(finding.dead) == 30_000
+    assert len(finding.plan) < 500
+    assert "and 29980 more" in finding.plan
