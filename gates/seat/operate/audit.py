@@ -108,7 +108,8 @@ def listed(names: tuple[str, ...]) -> str:
 
 def _finding(key: Key, alive: Callable[[str], bool]) -> KeyFinding | None:
     """What is dead on a key's list."""
-    dead, kept = [], []
+    dead: list[str] = []
+    kept: list[str] = []
     for name in key.models:
         (kept if alive(key.aliases.get(name, name)) else dead).append(told(name))
     return KeyFinding(key.label, tuple(dead), tuple(kept), opens=not kept) if dead else None

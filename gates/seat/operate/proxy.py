@@ -49,7 +49,7 @@ class Key:
 
 def told(text: str) -> str:
     """A text of the proxy's as one printable line, at most 60 characters, without anybody's key."""
-    return printable(_KEY.sub(REDACTED, text), limit=60)
+    return printable(_KEY.sub(REDACTED, text[:600]), limit=60)
 
 
 async def read_aliases(proxy: SeatClient) -> list[Alias]:
@@ -135,7 +135,7 @@ def _object(value: object, what: str) -> Mapping[str, Any]:
 
 def _whole(document: Mapping[str, Any], name: str) -> int:
     value = document.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
         raise BrokenContractError(f"/key/list says no {name}")
     return value
 
