@@ -70,7 +70,8 @@ def _no_record(where: str, why: str) -> RecordError:
 def canonical(value: Any) -> bytes:
     """The one canonical JSON of a value (RFC 8785). Raises ValueError for NaN, infinity and integers past 2^53."""
     try:
-        return _ENCODER.encode(_plain(value)).encode()
+        encoded: str = _ENCODER.encode(_plain(value))
+        return (_TINY.sub(_spelt, encoded) if "e-0" in encoded else encoded).encode()
     except (_RareError, UnicodeEncodeError):
         return rfc8785.dumps(value)
 
@@ -80,6 +81,10 @@ class _RareError(Exception):
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+_TINY = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(-?)(\d)(?:\.(\d+))?e-0(\d)')
+"""A string, or a number that Python writes with an exponent of -5 to -9."""
+
+_PLAIN_DOWN_TO = 6  # the exponent of the smallest numbers that are written without one
 _MOST = 2**53 - 1
 
 
@@ -93,7 +98,7 @@ def _plain(value: Any) -> Any:
     if kind is list or kind is tuple:
         return [one if type(one) is str else _plain(one) for one in value]
     if kind is float:
-        if not 1e-4 <= abs(value) < 1e15 and value != 0:
+        if not abs(value) < 1e15:
             raise _RareError  # its exponent is written another way
         return int(value) if value.is_integer() else value
     if kind is int and not -_MOST <= value <= _MOST:
@@ -101,6 +106,16 @@ def _plain(value: Any) -> Any:
     if kind is str or kind is int or kind is bool or value is None:
         return value
     raise _RareError
+
+
+def _spelt(found: re.Match[str]) -> str:
+    """A number as RFC 8785 spells it: no exponent down to 1e-6, and none filled up with a zero. Strings stay."""
+    sign, first, more, exponent = found.groups("")
+    if not exponent:
+        return found[0]
+    if int(exponent) <= _PLAIN_DOWN_TO:
+        return f"{sign}0.{'0' * (int(exponent) - 1)}{first}{more}"
+    return f"{sign}{first}{'.' * bool(more)}{more}e-{exponent}"
 
 
 def sha256(data: bytes) -> str:

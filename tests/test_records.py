@@ -92,6 +92,15 @@ def test_canonical_json_reads_back_and_ignores_the_order_of_keys(value: object) 
     assert digest(turned(value)) == digest(value)
 
 
+TINY = st.builds("{}e-{}".format, st.floats(-9.99, 9.99).map(lambda x: round(x, 3)), st.integers(3, 12)).map(float)
+LIKE_NUMBERS = st.lists(st.sampled_from(['"', "\\", ":", ",", "[", "1e-05", "-2.5e-07", " "])).map("".join)
+
+
+@given(TINY | LIKE_NUMBERS | st.dictionaries(LIKE_NUMBERS, TINY | LIKE_NUMBERS))
+def test_canonical_json_spells_tiny_numbers_as_the_reference_and_no_text(value: object) -> None:
+    assert canonical([value, 1.5e-05, value]) == rfc8785.dumps([value, 1.5e-05, value])
+
+
 @given(JSON | st.floats(1e-7, 1e-3) | st.floats(1e14, 1e22) | st.sampled_from([0.0, -0.0, 1e15, 1e-4, 1e21, 5e-324]))
 def test_canonical_json_is_that_of_the_reference(value: object) -> None:
     """Python's own encoder writes what it can write alike, and nothing else."""

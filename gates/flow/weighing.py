@@ -80,7 +80,7 @@ def judged_again(case: Case) -> Weighed:
         verdict=judged,
         measurements=measurements if remeasured else None,
         axes=axes,
-        held=tuple(row for axis in tried for row in _held(case, axis, rules[axis])),
+        held=tuple(row for axis in tried for row in _held(case, axis, rules[axis], judged)),
         texts=case.gauge.state,
         inputs=case.gauge.inputs,
         known=known_of(case.history),
@@ -101,24 +101,27 @@ def versions(case: Case) -> dict[str, str]:
     return {**sealed_signatures(case.run.seal.gate), **signatures(case.gate, axes_of(case.gate), rules_of(case.gate))}
 
 
-def _held(case: Case, axis: str, now: Rule) -> list[HeldRule]:
-    """Every rule for an axis that the ledger holds, and the one that judges now, each tried on the run."""
+def _held(case: Case, axis: str, now: Rule, judged: Verdict) -> list[HeldRule]:
+    """Every rule for an axis that the ledger holds, and the one that judges now as `judged`, each tried on the run."""
     known = list(held(case.history, axis))
     if now not in [rule for rule, _ in known]:
         known.append((now, []))
-    return [_tried(case, axis, rule, holders, judges_now=rule == now) for rule, holders in known]
+    return [_tried(case, axis, rule, holders, judged if rule == now else None) for rule, holders in known]
 
 
-def _tried(case: Case, axis: str, rule: Rule, holders: list[Holder], *, judges_now: bool) -> HeldRule:
-    gate = case.gate if judges_now or not holders else with_axis(case.gate, axis, holders[0].seal.gate)
+def _tried(case: Case, axis: str, rule: Rule, holders: list[Holder], judged: Verdict | None) -> HeldRule:
+    now = judged is not None
+    gate = case.gate if now or not holders else with_axis(case.gate, axis, holders[0].seal.gate)
     figures = case.gauge.figures(gate)
-    found = {} if isinstance(figures, str) else judge(gate, figures, rules_of(gate)).candidates
+    if judged is None and not isinstance(figures, str):
+        judged = judge(gate, figures, rules_of(gate))
+    found = {} if judged is None or isinstance(figures, str) else judged.candidates
     there = {name: one.axes[axis] for name, one in found.items() if axis in one.axes}
     return HeldRule(
         axis=axis,
         rule=rule,
         held_by=tuple(holder.sentence for holder in holders),
-        judges_now=judges_now,
+        judges_now=now,
         outcomes={name: one.outcome for name, one in there.items()},
         overall={name: one.outcome for name, one in found.items()},
         figures={name: f"{value_of(one)} {threshold_of(one)}" for name, one in there.items()},
