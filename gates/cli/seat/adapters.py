@@ -26,6 +26,7 @@ from gates.seat.operate.status import Row, Served, ask, compare
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _FOLDER = click.Path(path_type=Path, file_okay=False)
+MAX_NAME = 256
 
 
 @click.command()
@@ -45,10 +46,13 @@ def status(
     served = asyncio.run(_asked(client_of(url, api_key_env)))
     rows = compare(served, listed, adapters)
     drift = [sentence for row in rows for sentence in row.drift]
+    against = [name for name, given in (("compose file", compose), ("disk", adapters or compose)) if given]
     if json_wanted:
-        print_json({"seat": url, **asdict(served), "rows": [asdict(row) for row in rows], "drift": drift})
+        told = {"compared_with": against, "rows": [asdict(row) for row in rows], "drift": drift}
+        print_json({"seat": url, **asdict(served), **told})
     else:
-        _print(url, served, rows, drift)
+        _print(url, served, rows)
+        tell("\n".join(drift) if drift else _no_drift(against))
     return ExitCode.FAIL if drift else ExitCode.PASS
 
 
@@ -65,7 +69,11 @@ def load(name: str, path: str, url: str, api_key_env: str | None, json_wanted: b
     if checked["local"] is not None or here.is_dir():
         wrong = check_adapter(here, max_rank=checked["max_lora_rank"])
         if wrong:
-            raise UsageError("\n".join(["vLLM would refuse this adapter:", *wrong]))
+            raise UsageError(
+                "\n".join(["vLLM would refuse this adapter; the seat was not asked:", *wrong]),
+                next_step="remedy what is named, then load it again",
+            )
+    _check_name(name)
     done = asyncio.run(_loaded(client_of(url, api_key_env), name, path))
     _done(done, json_wanted, f"{name} is loaded until the next restart; list it in --lora-modules to keep it")
     return ExitCode.PASS
@@ -80,6 +88,14 @@ def unload(name: str, url: str, api_key_env: str | None, json_wanted: bool) -> i
     done = asyncio.run(_unloaded(client_of(url, api_key_env), name))
     _done(done, json_wanted, f"{name} is off the list; never load other bytes under this name again")
     return ExitCode.PASS
+
+
+def _check_name(name: str) -> None:
+    if not 0 < len(name) <= MAX_NAME or not name.isprintable() or "," in name or "=" in name:
+        raise UsageError(
+            f"{name!r} is no name for an adapter: 1 to {MAX_NAME} printable characters, no comma, no =",
+            next_step="--lora-modules and the server's metrics divide names by these; for example lv-bronte-475",
+        )
 
 
 async def _asked(client: SeatClient) -> Served:
@@ -104,13 +120,21 @@ def _done(done: Timed, json_wanted: bool, hint: str) -> None:
         tell(f"{done.said} ({done.seconds:.3f} s)\n{hint}")
 
 
-def _print(url: str, served: Served, rows: list[Row], drift: list[str]) -> None:
+def _no_drift(against: list[str]) -> str:
+    if against:
+        return "no drift"
+    return "compared with nothing: --compose FILE says what should be served, --adapters FOLDER what could be"
+
+
+def _print(url: str, served: Served, rows: list[Row]) -> None:
     tell(f"{url}: {served.version or 'version not told'}; base {', '.join(served.bases)}")
     if served.runtime_lora:
         tell("runtime loading is on: whoever reaches the port can add and remove adapters")
-    table = Table("adapter", "served from", "listed", "on disk")
+    table = Table()
+    for head in ("adapter", "served from", "listed", "on disk"):
+        table.add_column(head, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(one_line(cell or "–")) for cell in (row.name, row.served, row.listed, row.on_disk)))
+        place = "out of sight" if row.out_of_sight else row.on_disk
+        table.add_row(*(Text(one_line(cell or "–")) for cell in (row.name, row.served, row.listed, place)))
     if rows:
         console().print(table)
-    tell("\n".join(drift) if drift else "no drift")

@@ -55,7 +55,7 @@ def compose(seat_file: Path | None, out: Path | None, existing: Path | None, jso
 
 def _lint(existing: Path, json_wanted: bool, *, service: str | None, url: str | None, api_key_env: str | None) -> int:
     found = read_service(existing, service)
-    loaded = asyncio.run(_loaded(client_of(url, api_key_env))) if url else ()
+    loaded = asyncio.run(_loaded(client_of(url, api_key_env))) if url else None
     findings = lint(found, loaded=loaded)
     if json_wanted:
         print_json({"service": found.name, "findings": [asdict(finding) for finding in findings]})
@@ -64,9 +64,9 @@ def _lint(existing: Path, json_wanted: bool, *, service: str | None, url: str | 
     return ExitCode.FAIL if findings else ExitCode.PASS
 
 
-async def _loaded(client: SeatClient) -> tuple[str, ...]:
+async def _loaded(client: SeatClient) -> dict[str, str]:
     async with client:
-        return tuple((await ask(client)).adapters)
+        return (await ask(client)).adapters
 
 
 @click.command()

@@ -6,17 +6,18 @@ lora/peft_helper.py.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import JsonValue
 
-from gates.errors import SeatError, UsageError
+from gates.errors import SeatError
 from gates.seat.client import SeatClient
 from gates.seat.faults import FaultError, printable
+from gates.seat.operate.peft import adapter_config, largest_rank
+from gates.seat.operate.status import bases_of
 
 INITS = frozenset({"gaussian", "eva", "orthogonal", "mica", "lora_ga"})
 """Initialisations of LoRA weights that leave the base as it is."""
@@ -58,9 +59,36 @@ REFUSALS = (
         "the adapter's rank is over the server's --max-lora-rank",
         "start the server with a higher --max-lora-rank (8, 16, 32, 64, 128, 256, 320 or 512)",
     ),
-    _refusal(r"modules_to_save", "the adapter saves whole modules, which vLLM does not serve", "train it without"),
-    _refusal(r"dora", "the adapter is a DoRA, which vLLM does not serve", "train it with use_dora: false, or merge it"),
-    _refusal(r"bias", "the adapter trains biases, which vLLM does not serve", 'train it with bias: "none"'),
+    _refusal(
+        r"supports modules_to_save|Unsupported modules_to_save",
+        "the adapter saves whole modules, which vLLM does not serve",
+        "train it without modules_to_save, or merge it",
+    ),
+    _refusal(
+        r"support DoRA",
+        "the adapter is a DoRA, which vLLM does not serve",
+        "train it with use_dora: false, or merge it",
+    ),
+    _refusal(
+        r"bias is not supported|support LoRA bias",
+        "the adapter trains biases, which vLLM does not serve",
+        'train it with bias: "none"',
+    ),
+    _refusal(
+        r"support init_lora_weights",
+        "the adapter's initialisation changed the base's weights",
+        "convert it to a plain LoRA first (PEFT: path_initial_model_for_weight_conversion)",
+    ),
+    _refusal(
+        r"contain tensors|no tensors",
+        "the server found no LoRA tensors in the adapter",
+        "copy it anew; adapter_model.safetensors must hold lora_A and lora_B tensors",
+    ),
+    _refusal(
+        r"expected target modules",
+        "the adapter trains modules that the server's class of model does not take LoRA for",
+        "train it on modules that vLLM serves, or merge it; `gates seat supports` says what the class declares",
+    ),
     _refusal(
         r"LoRA is not enabled",
         "the server serves no adapters at all",
@@ -78,21 +106,30 @@ REFUSALS = (
         "name and path must both be given",
         "write `gates seat load NAME PATH`",
     ),
-    _refusal(
-        r"add_lora method failed|loading lora .* failed|could not be loaded",
-        "the server could not read the adapter",
-        "read the server's log; check that adapter_model.safetensors holds lora_A and lora_B tensors",
-    ),
 )
-"""The first that matches explains a refusal."""
+"""All that match explain a refusal: vLLM names several faults of one adapter together."""
+
+_OTHERWISE = _refusal(
+    r"add_lora method failed|loading lora .* failed|could not be loaded",
+    "the server could not read the adapter",
+    "read the server's log; check that adapter_model.safetensors holds lora_A and lora_B tensors",
+)
+_MESSAGE = re.compile(r'"message":\s*"((?:[^"\\]|\\.)*)"')
 
 
 def explain(fault: FaultError) -> SeatError:
     """The fault again, with its cause and remedy where the server's words are known."""
-    for refusal in REFUSALS:
-        if refusal.said.search(fault.message):
-            return SeatError(f"{refusal.cause} ({fault.message})", next_step=refusal.remedy)
-    return fault
+    known = [refusal for refusal in REFUSALS if refusal.said.search(fault.message)]
+    if not known and _OTHERWISE.said.search(fault.message):
+        known = [_OTHERWISE]
+    if not known:
+        return fault
+    quoted = _MESSAGE.search(fault.message)
+    said = f"the server said: {quoted[1]}" if quoted else fault.message
+    return SeatError(
+        f"{'; '.join(refusal.cause for refusal in known)} ({said})",
+        next_step="; ".join(refusal.remedy for refusal in known),
+    )
 
 
 @dataclass(frozen=True)
@@ -104,7 +141,15 @@ class Timed:
 
 
 async def load(client: SeatClient, name: str, path: str, clock: Callable[[], float]) -> Timed:
-    """Load an adapter under a name that is free. Raises SeatError with cause and remedy."""
+    """Load an adapter under a name that is free. Raises SeatError with cause and remedy.
+
+    What the seat serves is asked first: up to vLLM 0.30 an adapter of the base's name hides the base without a word.
+    """
+    if name in bases_of(await client.models()):
+        raise SeatError(
+            f"{name!r} is the base's own name: up to vLLM 0.30 the adapter would hide the base, later ones refuse",
+            next_step="give the adapter a name that no base has",
+        )
     return await _timed(client, LOAD, {"lora_name": name, "lora_path": path}, clock)
 
 
@@ -127,37 +172,30 @@ def check_adapter(folder: Path, *, max_rank: int | None = None) -> list[str]:
 
     Raises UsageError when the folder holds no adapter_config.json that can be read.
     """
-    path = folder / "adapter_config.json"
-    try:
-        config = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(
-            f"{path}: cannot be read: {type(error).__name__}: {str(error)[:200]}",
-            next_step="name the folder of a PEFT adapter",
-        ) from None
-    if not isinstance(config, dict):
-        raise UsageError(f"{path}: not a JSON object", next_step="name the folder of a PEFT adapter")
-    wrong = [*_wrong_rank(config.get("r"), max_rank), *_wrong_kind(config)]
+    path, config = folder / "adapter_config.json", adapter_config(folder)
+    wrong = [*_wrong_rank(config, max_rank), *_wrong_kind(config)]
     if not any((folder / name).is_file() for name in ("adapter_model.safetensors", "adapter_model.bin")):
         wrong.append("there is no adapter_model.safetensors")
     return [printable(f"{path}: {sentence}") for sentence in wrong]
 
 
-def _wrong_rank(rank: object, max_rank: int | None) -> Iterator[str]:
-    if not isinstance(rank, int) or isinstance(rank, bool) or rank < 1:
-        yield f"r is {rank!r}, not a rank"
+def _wrong_rank(config: Mapping[str, object], max_rank: int | None) -> Iterator[str]:
+    rank = largest_rank(config)
+    if rank is None:
+        yield f"r is {config.get('r')!r}, rank_pattern is {config.get('rank_pattern')!r}: not ranks"
     elif max_rank is not None and rank > max_rank:
-        yield f"rank {rank} is over --max-lora-rank {max_rank}"
+        yield f"rank {rank} is over --max-lora-rank {max_rank}: start the server with a higher one"
 
 
-def _wrong_kind(config: dict[str, object]) -> Iterator[str]:
+def _wrong_kind(config: Mapping[str, object]) -> Iterator[str]:
     """What makes an adapter more than a plain LoRA, as vLLM's peft_helper refuses it."""
     if config.get("peft_type", "LORA") != "LORA":
         yield f"peft_type is {config.get('peft_type')!r}: vLLM serves LORA"
     if config.get("use_dora"):
         yield "use_dora is set: vLLM does not serve DoRA"
-    if config.get("modules_to_save"):
-        yield f"modules_to_save is {config['modules_to_save']!r}: vLLM does not serve whole modules"
+    saved = config.get("modules_to_save")
+    if saved and not (isinstance(saved, list) and {*map(str, saved)} <= {"classifier", "score"}):
+        yield f"modules_to_save is {saved!r}: vLLM does not serve whole modules"
     for unread in ("lora_bias", "alora_invocation_tokens", "layer_replication", "use_bdlora", "use_qalora"):
         if config.get(unread):
             yield f"{unread} is set: vLLM does not serve it"

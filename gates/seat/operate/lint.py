@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from gates.seat.operate.compose import ADAPTERS, RANK, names_version
+from gates.errors import UsageError
+from gates.seat.operate.compose import RANK, names_version
 from gates.seat.operate.fit import LORA_RANKS
+from gates.seat.operate.peft import adapter_config, largest_rank
 from gates.seat.operate.service import Service
 
 _KEY = 'VLLM_API_KEY: "${VOICES_API_KEY:?}"'
@@ -17,20 +18,25 @@ _KEY = 'VLLM_API_KEY: "${VOICES_API_KEY:?}"'
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that will go wrong: which rule, what was found, and the line to write, if there is one."""
+    """Something that will go wrong: which rule, what was found, and the line to write or what else to do."""
 
     rule: str
     found: str
     write: str = ""
+    remedy: str = ""
 
     def __str__(self) -> str:
-        return f"{self.rule}: {self.found}" + (f"\n    write: {self.write}" if self.write else "")
+        told = (("write", self.write), ("do", self.remedy))
+        return "\n    ".join([f"{self.rule}: {self.found}", *(f"{what}: {how}" for what, how in told if how)])
 
 
-def lint(service: Service, *, loaded: Iterable[str] = ()) -> list[Finding]:
-    """Everything about a service that will surprise its operator; `loaded` are adapters that a running seat lists."""
+def lint(service: Service, *, loaded: Mapping[str, str] | None = None) -> list[Finding]:
+    """Everything about a service that will surprise its operator.
+
+    `loaded` are the adapters that a running seat lists, each with the path it was loaded from.
+    """
     return [
-        *_names(service, loaded),
+        *_names(service, loaded or {}),
         *_ranks(service),
         *_memory(service),
         *_mounts(service),
@@ -38,38 +44,46 @@ def lint(service: Service, *, loaded: Iterable[str] = ()) -> list[Finding]:
     ]
 
 
-def _names(service: Service, loaded: Iterable[str]) -> Iterable[Finding]:
+def _names(service: Service, loaded: Mapping[str, str]) -> Iterable[Finding]:
     names = [name for name, _ in service.adapters]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        yield Finding("name collision", f"two adapters are listed as {name}")
+        found = f"two adapters are listed as {name}"
+        yield Finding("name collision", found, remedy="give each a name of its own in --lora-modules")
     for name in sorted(set(names) & set(service.bases)):
-        yield Finding("name collision", f"adapter {name} has the base's own name: up to vLLM 0.30 it hides the base")
+        found = f"adapter {name} has the base's own name: up to vLLM 0.30 it hides the base"
+        yield Finding("name collision", found, remedy="give the adapter another name in --lora-modules")
     for name in sorted(set(loaded) - set(names)):
         yield Finding(
             "runtime-only adapter",
             f"{name} is loaded but not listed: gone at the next restart",
-            f"--lora-modules ... {name}={ADAPTERS}/{name}",
+            f"--lora-modules ... {name}={loaded[name]}",
         )
     if names and "enable-lora" not in service.flags:
         yield Finding("adapters without LoRA", "--lora-modules stops the server without --enable-lora", "--enable-lora")
 
 
 def _ranks(service: Service) -> Iterable[Finding]:
-    limit = int(value) if (value := service.flag("max-lora-rank") or "").isdecimal() else RANK
+    given = service.flag("max-lora-rank")
+    limit = int(given) if given and given.isdecimal() else RANK
+    if given and limit not in LORA_RANKS:
+        offered = next((str(each) for each in LORA_RANKS if each >= limit), str(LORA_RANKS[-1]))
+        yield Finding("rank not offered", f"vLLM takes no --max-lora-rank {given}", f"--max-lora-rank {offered}")
     for name, inside in service.adapters:
         folder = service.host_path(inside)
         if folder is None:
-            yield Finding("adapter not mounted", f"{name}: no volume holds {inside}", f"- HOST/{name}:{inside}:ro")
+            yield _out_of_sight(service, name, inside)
             continue
         rank = rank_of(folder)
         if rank is None:
-            yield Finding("adapter not on disk", f"{name}: {folder} holds no adapter_config.json with a rank")
+            found = f"{name}: {folder} holds no adapter_config.json with ranks: the server will not start without it"
+            yield Finding("adapter not on disk", found, remedy=f"copy the adapter to {folder} on the server's machine")
         elif rank > limit:
             offered = next((str(each) for each in LORA_RANKS if each >= rank), None)
             yield Finding(
                 "rank above the maximum",
                 f"{name} has rank {rank}, --max-lora-rank is {limit}",
                 f"--max-lora-rank {offered}" if offered else "",
+                "" if offered else f"{LORA_RANKS[-1]} is the largest that vLLM serves: merge the adapter",
             )
     kept = service.flag("max-cpu-loras")
     if kept and kept.isdecimal() and int(kept) < len(service.adapters):
@@ -80,12 +94,20 @@ def _ranks(service: Service) -> Iterable[Finding]:
         )
 
 
+def _out_of_sight(service: Service, name: str, inside: str) -> Finding:
+    held = service.volume(inside)
+    if held is None:
+        return Finding("adapter not mounted", f"{name}: no volume holds {inside}", f"- HOST/{name}:{inside}:ro")
+    found = f"{name}: {inside} lies in the volume {held[0]}, which cannot be looked into: its rank is not known here"
+    return Finding("adapter out of sight", found, remedy=f"mount a folder by its path: - /FOLDER:{held[1]}:ro")
+
+
 def _memory(service: Service) -> Iterable[Finding]:
     if service.flag("kv-cache-memory-bytes", "kv-cache-memory") is None:
         yield Finding(
             "KV not pinned",
             "the cache takes what the memory fraction leaves: it changes with whatever else is on the card",
-            "--kv-cache-memory-bytes 2G",
+            "--kv-cache-memory-bytes SIZE   (`gates seat fit` says what a size holds)",
         )
     if service.flag("gpu-memory-utilization") is None:
         yield Finding(
@@ -116,7 +138,7 @@ def _doors(service: Service) -> Iterable[Finding]:
         yield Finding(
             "runtime loading is on",
             "whoever reaches the port can add and remove adapters: POST /adapters asks for no key",
-            "VLLM_ALLOW_RUNTIME_LORA_UPDATING: only while trying a voice",
+            remedy="take VLLM_ALLOW_RUNTIME_LORA_UPDATING out, except while a voice is tried",
         )
     if not service.healthcheck:
         yield Finding("no health check", "nobody notices a server that died", "healthcheck: {test: [CMD, ...]}")
@@ -125,9 +147,8 @@ def _doors(service: Service) -> Iterable[Finding]:
 
 
 def rank_of(folder: Path) -> int | None:
-    """The rank in a PEFT adapter's configuration; None where there is none to read."""
+    """The largest rank in a PEFT adapter's configuration; None where there is none to read."""
     try:
-        rank = json.loads((folder / "adapter_config.json").read_bytes())["r"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return largest_rank(adapter_config(folder))
+    except UsageError:
         return None
-    return rank if isinstance(rank, int) and not isinstance(rank, bool) else None

@@ -6,6 +6,7 @@ The file is foreign: it is read without evaluating anything in it, and its texts
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,8 +28,10 @@ class Service:
     environment: dict[str, str]
     ports: tuple[str, ...]
     mounts: tuple[tuple[str, str, bool], ...]
-    """Host path, container path, read-only."""
+    """Host path as it is written, container path, read-only."""
     healthcheck: bool
+    home: Path = Path()
+    """The compose file's folder, which relative host paths start from."""
 
     def flag(self, *names: str) -> str | None:
         """The last value of the first flag that is given."""
@@ -44,12 +47,18 @@ class Service:
         """The names that the base is served under."""
         return self.flags.get("served-model-name") or self.flags.get("model") or []
 
+    def volume(self, inside: str) -> tuple[str, str] | None:
+        """Host and container path of the mount that holds a path inside the container, None where none does."""
+        holding = [mount[:2] for mount in self.mounts if PurePosixPath(inside).is_relative_to(mount[1])]
+        return max(holding, key=lambda mount: len(mount[1]), default=None)
+
     def host_path(self, inside: str) -> Path | None:
-        """Where a path inside the container lies outside, None where no mount holds it."""
-        for host, container, _ in sorted(self.mounts, key=lambda mount: -len(mount[1])):
-            if PurePosixPath(inside).is_relative_to(container) and host.startswith(("/", ".")):
-                return Path(host, PurePosixPath(inside).relative_to(container))
-        return None
+        """Where a path inside the container lies outside; None where no mount holds it, or a named volume does."""
+        host, container = self.volume(inside) or ("", "")
+        if not host.startswith(("/", ".", "~")):
+            return None
+        rest = PurePosixPath(inside).relative_to(container)
+        return Path(os.path.normpath(self.home / os.path.expanduser(host) / rest))  # noqa: PTH111 - ~x of nobody stays
 
 
 def read_service(path: Path, name: str | None = None) -> Service:
@@ -60,8 +69,9 @@ def read_service(path: Path, name: str | None = None) -> Service:
     document = read_foreign(path)
     services = document.get("services") if isinstance(document, dict) else None
     if not isinstance(services, dict):
-        raise UsageError(f"{path}: no services in it", next_step="name a compose file")
-    found = {str(key): _service(str(key), value) for key, value in services.items() if isinstance(value, dict)}
+        raise UsageError(f"{path}: no services in it", next_step="name a compose file, not seat.yaml")
+    home = path.parent
+    found = {str(key): _service(str(key), value, home) for key, value in services.items() if isinstance(value, dict)}
     if name is not None:
         if name not in found:
             raise UsageError(f"{path}: no service {name!r}", next_step=f"choose one of: {', '.join(found)}")
@@ -73,7 +83,7 @@ def read_service(path: Path, name: str | None = None) -> Service:
     return seats[0]
 
 
-def _service(name: str, body: Mapping[str, Any]) -> Service:
+def _service(name: str, body: Mapping[str, Any], home: Path) -> Service:
     return Service(
         name=printable(name),
         image=printable(str(body.get("image", ""))),
@@ -82,6 +92,7 @@ def _service(name: str, body: Mapping[str, Any]) -> Service:
         ports=tuple(map(_port, _list(body.get("ports")))),
         mounts=tuple(mount for item in _list(body.get("volumes")) if (mount := _mount(item)) is not None),
         healthcheck=isinstance(body.get("healthcheck"), dict) and not body["healthcheck"].get("disable"),
+        home=home,
     )
 
 

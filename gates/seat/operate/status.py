@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 
 from pydantic import JsonValue
 
@@ -28,10 +28,15 @@ async def ask(client: SeatClient) -> Served:
     cards = await client.models()
     return Served(
         version=await client.version(),
-        bases=tuple(printable(str(card["id"])) for card in cards if card.get("parent") is None),
+        bases=bases_of(cards),
         adapters={printable(str(card["id"])): _root(card) for card in cards if card.get("parent") is not None},
         runtime_lora=await client.has_route("/v1/load_lora_adapter"),
     )
+
+
+def bases_of(cards: Iterable[Mapping[str, JsonValue]]) -> tuple[str, ...]:
+    """The names of the models that are no adapters."""
+    return tuple(printable(str(card["id"])) for card in cards if card.get("parent") is None)
 
 
 def _root(card: dict[str, JsonValue]) -> str:
@@ -41,13 +46,17 @@ def _root(card: dict[str, JsonValue]) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One adapter: where it was loaded from, listed under which path, found on disk where; None where it is not."""
+    """One adapter: where it was loaded from, listed under which path, found on disk where; None where it is not.
+
+    `out_of_sight`: it is listed in a volume that cannot be looked into from here, so that nothing is known of the disk.
+    """
 
     name: str
     served: str | None
     listed: str | None
     on_disk: str | None
     drift: tuple[str, ...]
+    out_of_sight: bool = False
 
 
 def compare(served: Served | None, service: Service | None, folder: Path | None) -> list[Row]:
@@ -55,15 +64,24 @@ def compare(served: Served | None, service: Service | None, folder: Path | None)
     loaded = served.adapters if served else {}
     listed = dict(service.adapters) if service else {}
     disk = on_disk(folder) if folder else {}
+    here = {name: _place(service, name, inside, disk) for name, inside in listed.items()}
+    named = {path for path, _ in here.values()}
+    disk = {name: path for name, path in disk.items() if path not in named}
     rows = []
     for name in sorted({*loaded, *listed, *disk}):
-        found = disk.get(name)
-        if found is None and service is not None and name in listed:
-            host = service.host_path(listed[name])
-            found = str(host) if host is not None and (host / "adapter_config.json").is_file() else None
-        row = (loaded.get(name), listed.get(name), found)
-        rows.append(Row(name, *row, drift=tuple(_drift(name, *row, served, service))))
+        found, out_of_sight = here.get(name, (disk.get(name), False))
+        row = Row(name, loaded.get(name), listed.get(name), found, (), out_of_sight)
+        rows.append(replace(row, drift=tuple(_drift(row, served, service))))
     return rows
+
+
+def _place(service: Service | None, name: str, inside: str, disk: Mapping[str, str]) -> tuple[str | None, bool]:
+    """Where a listed adapter lies on disk, and whether that cannot be seen from here."""
+    beside = disk.get(name) or disk.get(PurePosixPath(inside).name)
+    host = service.host_path(inside) if service else None
+    if beside is not None or (host is not None and (host / "adapter_config.json").is_file()):
+        return beside or str(host), False
+    return None, host is None and service is not None and service.volume(inside) is not None
 
 
 def on_disk(folder: Path) -> dict[str, str]:
@@ -72,22 +90,17 @@ def on_disk(folder: Path) -> dict[str, str]:
     return {printable(path.name): str(path) for path in found}
 
 
-def _drift(
-    name: str,
-    loaded: str | None,
-    listed: str | None,
-    found: str | None,
-    served: Served | None,
-    service: Service | None,
-) -> Iterable[str]:
+def _drift(row: Row, served: Served | None, service: Service | None) -> Iterable[str]:
+    name, loaded, listed = row.name, row.served, row.listed
     if served is not None and service is not None:
         if loaded is not None and listed is None:
             yield f"{name} is loaded but not listed: gone at the next restart"
         if loaded is None and listed is not None:
             yield f"{name} is listed but not served: the server was not restarted since, or unloaded it"
         if loaded is not None and listed is not None and loaded.rstrip("/") != listed.rstrip("/"):
-            yield f"{name} was loaded from {loaded}, {listed} is listed: other bytes after the next restart"
-    if listed is not None and found is None:
-        yield f"{name} is listed, not on disk: the server will not start"
+            yield f"{name} was loaded from {loaded}, {listed} is listed: other bytes, perhaps, after the next restart"
+    if listed is not None and row.on_disk is None and not row.out_of_sight:
+        host = service.host_path(listed) if service else None
+        yield f"{name} is listed, not on disk: the server will not start without {host or f'a volume for {listed}'}"
     if served is not None and name in served.bases:
-        yield f"{name} is the base's own name, too"
+        yield f"{name} is the base's own name, too: up to vLLM 0.30 the adapter answers in the base's place"

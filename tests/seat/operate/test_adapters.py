@@ -37,14 +37,48 @@ SAID = {
         "Call to add_lora method failed: Worker failed with error 'LoRA rank 64 is greater than max_lora_rank 16.'",
         "higher --max-lora-rank",
     ),
-    "modules": (500, "InternalServerError", "Call to add_lora method failed: ... 'modules_to_save ...'", "without"),
+    "modules": (
+        500,
+        "InternalServerError",
+        "Call to add_lora method failed: ... 'vLLM only supports modules_to_save being either None or '",
+        "without modules_to_save",
+    ),
     "dora": (
         500,
         "InternalServerError",
         "Call to add_lora method failed: Worker failed with error 'vLLM does not yet support DoRA.'",
         "merge it",
     ),
-    "tensors": (500, "InternalServerError", "Call to add_lora method failed: ... 'no tensors'", "server's log"),
+    "tensors": (
+        500,
+        "InternalServerError",
+        "Call to add_lora method failed: Worker failed with error '/adapters/lv-dora doesn't contain tensors'",
+        "must hold lora_A and lora_B",
+    ),
+    "bias": (
+        500,
+        "InternalServerError",
+        "Call to add_lora method failed: Worker failed with error 'Adapter bias is not supported.'",
+        'bias: "none"',
+    ),
+    "init": (
+        500,
+        "InternalServerError",
+        "Call to add_lora method failed: Worker failed with error 'vLLM does not support init_lora_weights='pissa'.'",
+        "convert it to a plain LoRA",
+    ),
+    "other modules": (
+        500,
+        "InternalServerError",
+        "Call to add_lora method failed: Worker failed with error 'While loading /adapters/x, expected target modules'",
+        "gates seat supports",
+    ),
+    "log": (
+        500,
+        "InternalServerError",
+        "Call to add_lora method failed: Worker failed with error 'lv-dora, bias-free: KeyError'",
+        "server's log",
+    ),
     "off": (500, "InternalServerError", "... LoRA is not enabled. Use --enable-lora to enable LoRA.", "--enable-lora"),
     "broken": (400, "BadRequestError", "LoRA adapter 'X' was found but could not be loaded.", "server's log"),
 }
@@ -74,6 +108,34 @@ def test_every_refusal_to_load_is_explained(case: str) -> None:
     assert remedy in caught.value.next_step
     assert message[:40] in caught.value.message
     assert caught.value.message.index("(") > 20, "the cause comes first"
+    assert "InternalServerError" not in caught.value.message, "the server's sentence alone is quoted"
+
+
+def test_several_faults_of_one_adapter_are_all_explained() -> None:
+    said = error("... vLLM does not yet support DoRA. LoRA rank 64 is greater than max_lora_rank 16.", "E", 500)
+    with pytest.raises(SeatError) as caught:
+        call(
+            FaultySeat(routes={"/v1/load_lora_adapter": answering(500, said)}),
+            lambda client: load(client, "x", "/a/b", ticks()),
+        )
+    assert "higher --max-lora-rank" in caught.value.next_step
+    assert "merge it" in caught.value.next_step
+
+
+def test_an_adapter_is_never_loaded_over_the_base() -> None:
+    # Up to 0.30 the server takes it with 200, and the adapter answers in the base's place.
+    seat = FaultySeat(routes={"/v1/load_lora_adapter": answering(200, b"Success")})
+    with pytest.raises(SeatError, match="the base's own name") as caught:
+        call(seat, lambda client: load(client, "base", "/a/b", ticks()))
+    assert "no base has" in caught.value.next_step
+    assert {request.method for request in seat.seen} == {"GET"}
+
+
+@pytest.mark.parametrize("name", ["", "a,b", "a=b", "a\nb", "x" * 257])
+def test_a_name_that_the_server_would_cut_is_refused(name: str) -> None:
+    ended = gates("seat", "load", name, "/a", "--seat", "http://127.0.0.1:1/v1")
+    assert ended.returncode == 2
+    assert "is no name for an adapter" in ended.stderr
 
 
 def test_a_server_without_runtime_loading_says_how_to_turn_it_on() -> None:
@@ -122,6 +184,7 @@ def adapter(tmp_path: Path) -> Path:
     [
         ({"r": 64}, "rank 64 is over --max-lora-rank 32"),
         ({"r": None}, "r is None"),
+        ({"rank_pattern": {"q_proj": 64}}, "rank 64 is over --max-lora-rank 32"),
         ({"use_dora": True}, "DoRA"),
         ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
         ({"bias": "all"}, "bias is 'all'"),
@@ -145,7 +208,7 @@ def test_an_adapter_without_weights_or_configuration_is_named(adapter: Path) -> 
     (adapter / "adapter_model.safetensors").unlink()
     assert "no adapter_model.safetensors" in check_adapter(adapter)[0]
     (adapter / "adapter_config.json").write_text("{", "utf-8")
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="no JSON"):
         check_adapter(adapter)
 
 
@@ -165,8 +228,23 @@ def test_drift_in_either_direction(adapter: Path) -> None:
     assert drift["lv-x"] == ""
     assert "lv-new is loaded but not listed: gone at the next restart" in drift["lv-new"]
     assert "lv-gone is listed but not served" in drift["lv-gone"]
-    assert "lv-gone is listed, not on disk: the server will not start" in drift["lv-gone"]
-    assert "lv-moved was loaded from /a, /b is listed: other bytes after the next restart" in drift["lv-moved"]
+    assert "lv-gone is listed, not on disk: the server will not start without" in drift["lv-gone"]
+    assert f"{adapter.parent}/lv-gone" in drift["lv-gone"]
+    assert (
+        "lv-moved was loaded from /a, /b is listed: other bytes, perhaps, after the next restart" in drift["lv-moved"]
+    )
+    assert "the server will not start without a volume for /b" in drift["lv-moved"]
+
+
+def test_what_cannot_be_seen_from_here_is_not_called_missing() -> None:
+    listed = service("lv-x=/adapters/lv-x", mounts=(("voices", "/adapters", True),))
+    (row,) = compare(Served("1", ("base",), {"lv-x": "/adapters/lv-x"}, True), listed, None)
+    assert (row.drift, row.out_of_sight) == ((), True)
+
+
+def test_a_folder_of_another_name_than_the_voice_is_its_place(adapter: Path) -> None:
+    (row,) = compare(None, service("voice=/adapters/lv-x"), adapter.parent)
+    assert (row.name, row.on_disk, row.drift) == ("voice", str(adapter), ())
 
 
 def test_what_is_only_on_disk_is_shown_without_drift(adapter: Path) -> None:
@@ -177,4 +255,4 @@ def test_what_is_only_on_disk_is_shown_without_drift(adapter: Path) -> None:
 
 def test_an_adapter_that_shadows_the_base_is_drift() -> None:
     (row,) = compare(Served("1", ("base",), {"base": "/a"}, None), None, None)
-    assert "base is the base's own name, too" in row.drift
+    assert "base is the base's own name, too" in row.drift[0]

@@ -137,9 +137,42 @@ def test_each_trap_is_found_with_the_line_that_is_missing(written: Path, change:
 
 
 def test_adapters_that_are_only_loaded_are_named(written: Path) -> None:
-    (finding,) = lint(read_service(written), loaded=["lv-one", "lv-new"])
+    (finding,) = lint(read_service(written), loaded={"lv-one": "/adapters/lv-one", "lv-new": "/tmp/lv-new"})
     assert "lv-new is loaded but not listed: gone at the next restart" in str(finding)
-    assert "lv-new=/adapters/lv-new" in finding.write
+    assert "lv-new=/tmp/lv-new" in finding.write
+
+
+def test_relative_paths_start_at_the_compose_file(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = written.read_text("utf-8").replace(f"{written.parent}/adapters:", "./adapters:")
+    written.write_text(text, "utf-8")
+    monkeypatch.chdir("/")
+    assert lint(read_service(written)) == []
+
+
+def test_a_volume_that_cannot_be_looked_into_is_said_so(written: Path) -> None:
+    text = written.read_text("utf-8").replace(f"{written.parent}/adapters:", "voices:")
+    written.write_text(text, "utf-8")
+    found = [str(finding) for finding in lint(read_service(written))]
+    assert len(found) == 2
+    assert all(finding.startswith("adapter out of sight: ") and "do: mount a folder" in finding for finding in found)
+
+
+def test_every_finding_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        "services:\n  voices:\n    image: vllm/vllm-openai\n    ports: ['1:1']\n    volumes: ['./a:/a', 'v:/v']\n"
+        "    environment: {VLLM_ALLOW_RUNTIME_LORA_UPDATING: 1}\n    command: --served-model-name b --max-lora-rank 12 "
+        "--max-cpu-loras 1 --api-key sk --lora-modules b=/a/b x=/a/x x=/v/x y=/y\n",
+        "utf-8",
+    )
+    (tmp_path / "a" / "x").mkdir(parents=True)
+    (tmp_path / "a" / "x" / "adapter_config.json").write_text('{"r": 8, "rank_pattern": {"q": 600}}', "utf-8")
+    found = lint(read_service(path), loaded={"z": "/z"})
+    assert [finding.rule for finding in found if not (finding.write or finding.remedy)] == []
+    assert {finding.rule for finding in found} >= {
+        "adapter not mounted", "adapter not on disk", "adapter out of sight", "rank not offered",
+        "rank above the maximum", "name collision", "runtime-only adapter", "runtime loading is on",
+    }  # fmt: skip
 
 
 def test_a_command_in_one_string_is_read_alike(tmp_path: Path) -> None:
