@@ -25,6 +25,7 @@ from gates.record.votes import Vote
 from gates.records import Generation
 from gates.report.operating import operating_sentences
 from gates.report.terminal import verdict_table
+from gates.seat.operate.compose import SeatFile
 from gates.spec.judging import Judgement
 from gates.spec.load import json_schema, load_gate
 
@@ -71,6 +72,7 @@ def run(gate: Path, again: bool, candidate: str | None, by: str | None, key: Pat
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "gate": json_schema,
     "manifest": Manifest.model_json_schema,
+    "seat": SeatFile.model_json_schema,
     "seal": Seal.model_json_schema,
     "ledger": Entry.model_json_schema,
     "generation": Generation.model_json_schema,

@@ -47,6 +47,8 @@ from gates.spec.asking import Seat
 from gates.spec.schema import Gate
 from gates.spec.workspace import adapter_path
 
+_RESTORE = "restore the recheck's folder from its commit, then verify again"
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -241,7 +243,9 @@ def _check_one(gate: Gate, inputs: Inputs, plan: RecheckPlan, generation: Genera
         beat, prompts = inputs.shown[generation.prompt]
         known = generation.request == request_body(gate, generation.arm, beat, generation.seed, prompts)
     if not known:
-        raise TamperedError(f"generation {generation.key}: the recheck's plan asks for no such text")
+        raise TamperedError(
+            f"generation {generation.key}: the recheck's plan asks for no such text", next_step=_RESTORE
+        )
 
 
 def rederive(run: FinishedRun, cache: Path, started: Stored, ended: Stored) -> tuple[Recheck, Recheck | str]:
@@ -252,7 +256,8 @@ def rederive(run: FinishedRun, cache: Path, started: Stored, ended: Stored) -> t
     store = store_of(run.store, started)
     plan, recorded = read_plan(store, started), read_recheck(store, ended)
     if plan is None or recorded.plan_sha256 != plan.digest() or plan.seal != run.sealed.sha256:
-        raise TamperedError(f"{store.folder}: its plan is not the one that the ledger and recheck.json know")
+        said = f"{store.folder}: its plan is not the one that the ledger and recheck.json know"
+        raise TamperedError(said, next_step=_RESTORE)
     inputs = sealed_inputs(run.workspace, cache, run.sealed)
     if isinstance(inputs, str):
         return recorded, inputs
@@ -269,5 +274,5 @@ def report_of(run: FinishedRun, started: Stored, recorded: Recheck) -> str:
     """The report of a finished recheck as this version of gates words it."""
     plan = read_plan(store_of(run.store, started), started)
     if plan is None:
-        raise TamperedError(f"{run.store.folder}: the plan of a finished recheck is missing")
+        raise TamperedError(f"{run.store.folder}: the plan of a finished recheck is missing", next_step=_RESTORE)
     return recheck_markdown(run.sealed, run.store.number, plan, recorded)

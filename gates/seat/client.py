@@ -86,13 +86,13 @@ class SeatClient:
         if api_key is not None and not (api_key and api_key.isascii() and api_key.isprintable() and " " not in api_key):
             raise UsageError(
                 "the API key is empty, or holds a space, a line break or a character outside ASCII",
-                next_step="set the variable that seat.api_key_env names to the key alone",
+                next_step="set the variable that holds it (a gate's seat.api_key_env names it) to the key alone",
             )
         if api_key is not None and len(api_key) < SHORTEST_KEY:
             raise UsageError(
                 f"the API key has fewer than {SHORTEST_KEY} characters: it could not be told from words and kept out "
                 "of the records",
-                next_step="give the server a longer key, or leave seat.api_key_env out where it asks for none",
+                next_step="give the server a longer key, or name no variable (seat.api_key_env) where it asks for none",
             )
         self.base_url = base_url.rstrip("/")
         self.root_url = self.base_url.removesuffix("/v1")

@@ -11,6 +11,8 @@ from gates.errors import UsageError
 from gates.spec.source import printable, read_text
 from gates.spec.tree import MAX_VALUES
 
+_NEXT = "name a YAML file that its own program reads"
+
 
 def read_foreign(path: Path) -> JsonValue:
     """The values of a YAML file. Raises UsageError when it is none, InputError when it is no small text file.
@@ -23,15 +25,16 @@ def read_foreign(path: Path) -> JsonValue:
         if node is None:
             return None
         if _size(node, {}) > MAX_VALUES:
-            raise UsageError(f"{printable(str(path))}: its aliases stand for more than {MAX_VALUES:,} values")
+            said = f"{printable(str(path))}: its aliases stand for more than {MAX_VALUES:,} values"
+            raise UsageError(said, next_step=_NEXT)
         document: JsonValue = loader.construct_document(node)
     except yaml.YAMLError as error:
-        raise UsageError(f"{printable(str(path))}: not YAML: {printable(str(error))[:300]}") from None
+        raise UsageError(f"{printable(str(path))}: not YAML: {printable(str(error))[:300]}", next_step=_NEXT) from None
     except (ValueError, OverflowError) as error:
         # An escape, a date or a number that is out of range.
-        raise UsageError(f"{printable(str(path))}: not YAML: {printable(str(error))[:300]}") from None
+        raise UsageError(f"{printable(str(path))}: not YAML: {printable(str(error))[:300]}", next_step=_NEXT) from None
     except RecursionError:
-        raise UsageError(f"{printable(str(path))}: nested too deeply") from None
+        raise UsageError(f"{printable(str(path))}: nested too deeply", next_step=_NEXT) from None
     finally:
         loader.dispose()
     return document

@@ -65,6 +65,24 @@ class Seat:
         self.cache.clear()
 
 
+@contextmanager
+def listening(*seats: FaultySeat) -> Iterator[None]:
+    """Seats that answer in a thread of their own for as long as the context lasts."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        for seat in seats:
+            asyncio.run_coroutine_threadsafe(seat.__aenter__(), loop).result(10)
+        yield
+    finally:
+        for seat in seats:
+            asyncio.run_coroutine_threadsafe(seat.__aexit__(None, None, None), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
+
+
 AnySeat = TypeVar("AnySeat", bound=Seat)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gates.cli.output import print_json, tell
-from gates.cli.seat.connect import client_of, seat_options
+from gates.cli.seat.connect import asked, client_of, seat_options
 from gates.cli.show import as_json, console
 from gates.errors import ExitCode, UsageError
 from gates.report.wording import one_line
@@ -41,9 +40,11 @@ def status(
 ) -> int:  # fmt: skip
     """Say what is served, listed and on disk, and where these differ. Exit 1 with any drift."""
     if adapters is not None and not adapters.is_dir():
-        raise UsageError(f"--adapters {adapters}: there is no such folder")
+        raise UsageError(
+            f"--adapters {adapters}: there is no such folder", next_step="name the folder that holds the adapters' own"
+        )
     listed = read_service(compose, service) if compose else None
-    served = asyncio.run(_asked(client_of(url, api_key_env)))
+    served = asked(_asked(client_of(url, api_key_env)))
     rows = compare(served, listed, adapters)
     drift = [sentence for row in rows for sentence in row.drift]
     against = [name for name, given in (("compose file", compose), ("disk", adapters or compose)) if given]
@@ -74,7 +75,7 @@ def load(name: str, path: str, url: str, api_key_env: str | None, json_wanted: b
                 next_step="remedy what is named, then load it again",
             )
     _check_name(name)
-    done = asyncio.run(_loaded(client_of(url, api_key_env), name, path))
+    done = asked(_loaded(client_of(url, api_key_env), name, path))
     _done(done, json_wanted, f"{name} is loaded until the next restart; list it in --lora-modules to keep it")
     return ExitCode.PASS
 
@@ -85,7 +86,8 @@ def load(name: str, path: str, url: str, api_key_env: str | None, json_wanted: b
 @as_json
 def unload(name: str, url: str, api_key_env: str | None, json_wanted: bool) -> int:
     """Take the adapter NAME off the seat; one that is listed comes back at the next restart."""
-    done = asyncio.run(_unloaded(client_of(url, api_key_env), name))
+    _check_name(name)
+    done = asked(_unloaded(client_of(url, api_key_env), name))
     _done(done, json_wanted, f"{name} is off the list; never load other bytes under this name again")
     return ExitCode.PASS
 

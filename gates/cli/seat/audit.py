@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 
 import click
 
 from gates.cli.output import print_json, tell
-from gates.cli.seat.connect import client_of
+from gates.cli.seat.connect import Reached, asked, client_of
 from gates.cli.show import as_json
 from gates.errors import ExitCode
 from gates.seat.address import host_of
@@ -16,6 +15,9 @@ from gates.seat.client import SeatClient
 from gates.seat.operate.audit import Audit, listed
 from gates.seat.operate.audit import audit as audit_proxy
 from gates.seat.operate.status import ask
+
+PROXY = Reached("the proxy", "--proxy URL", "--key-env NAME")
+SEAT = Reached("the seat", "--seat URL", "--seat-key-env NAME")
 
 
 @click.command()
@@ -35,15 +37,16 @@ def audit(
     if seat_as is not None:
         host_of(seat_as, "--seat-as")
     client = client_of(proxy, key_env, options=("--proxy", "--key-env"))
-    served = asyncio.run(_served(client_of(seat, seat_key_env, options=("--seat", "--seat-key-env")))) if seat else None
-    found = asyncio.run(_read(client, served, seat_as or seat))
+    seat_client = client_of(seat, seat_key_env, options=("--seat", "--seat-key-env")) if seat else None
+    served = asked(_served(seat_client), SEAT) if seat_client else None
+    found = asked(_read(client, served, seat_as or seat), PROXY)
     if json_wanted:
         print_json(
             asdict(found)
             | {"findings": [asdict(one) | {"plan": one.plan} for one in found.findings], "clean": found.clean}
         )
     else:
-        _print(found)
+        _print(found, compared=seat is not None)
     return ExitCode.PASS if found.clean else ExitCode.FAIL
 
 
@@ -58,7 +61,7 @@ async def _read(client: SeatClient, served: frozenset[str] | None, seat: str | N
         return await audit_proxy(client, served, seat)
 
 
-def _print(found: Audit) -> None:
+def _print(found: Audit, *, compared: bool) -> None:
     tell(f"{found.keys} keys, {len(found.aliases)} aliases: {listed(found.aliases) or 'none'}")
     for sentence in found.unread:
         tell(f"not read: {sentence}")
@@ -68,10 +71,12 @@ def _print(found: Audit) -> None:
             tell("  taking the last dead name off would open this key to ALL models")
         tell(f"  plan: {one.plan}")
     for sentence in found.unserved:
-        tell(f"alias {sentence}")
+        tell(f"alias {sentence}\n  plan: load that voice again (`gates seat load`), or take the alias out of the proxy")
     for label in found.open_keys:
         tell(f"note: key {label} is open to every model now")
     for label in found.team_keys:
         tell(f"note: key {label} takes its team's list, which is not read here")
+    if not compared:
+        tell("note: what the aliases lead to was not compared: --seat URL says what is served")
     if found.clean:
-        tell("nothing to repair")
+        tell("nothing to repair" if compared else "nothing to repair in the keys")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import click
 from rich.table import Table
 
 from gates.cli.output import print_json, say, tell
-from gates.cli.seat.connect import client_of, seat_options
+from gates.cli.seat.connect import asked, client_of, seat_options
 from gates.cli.show import as_json, console
 from gates.errors import UsageError
 from gates.record.files import write_once
@@ -33,16 +32,16 @@ PROMPT = "Write down, in full sentences, everything that can be seen from the wi
 @click.option("--prompt", default=PROMPT, help="What is asked.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Where to draw it (SVG).")
 @as_json
-def bench(adapters: tuple[str, ...], url: str, api_key_env: str | None, json_wanted: bool, **asked: Any) -> int:
+def bench(adapters: tuple[str, ...], url: str, api_key_env: str | None, json_wanted: bool, **options: Any) -> int:
     """Measure decode and first-token speed of ADAPTERS (served names) against the base, and of the base against itself.
 
     Arms are interleaved request by request; a difference resolves when its interval lies beyond the A-vs-A floor.
     """
-    plot: Path | None = asked.pop("plot")
-    plan = Plan(adapters=adapters, **asked)
+    plot: Path | None = options.pop("plot")
+    plan = Plan(adapters=adapters, **options)
     if len({plan.base, *adapters}) != len(adapters) + 1:
         raise UsageError("base and adapters must be different served names", next_step="`gates seat status` lists them")
-    found = asyncio.run(_measured(client_of(url, api_key_env, timeout_s=600.0), plan))
+    found = asked(_measured(client_of(url, api_key_env, timeout_s=600.0), plan))
     if plot is not None:
         write_once(plot, bench_svg(found).encode())
     if json_wanted:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from gates.cli.output import print_json, say, tell
-from gates.cli.seat.connect import client_of
+from gates.cli.seat.connect import asked, client_of
 from gates.cli.show import as_json
 from gates.errors import ExitCode, UsageError
 from gates.record.files import write_once
@@ -23,6 +22,7 @@ from gates.seat.operate.status import ask
 from gates.spec.document import read_document
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
+EXAMPLE = "`gates schema seat` says what stands in a seat.yaml; docs/operate.md shows one"
 
 
 @click.command()
@@ -39,13 +39,14 @@ def compose(seat_file: Path | None, out: Path | None, existing: Path | None, jso
     With --lint, exit 1 when there is any finding.
     """
     if (seat_file is None) == (existing is None):
-        raise UsageError("name either a seat.yaml or --lint FILE", next_step="`gates seat compose --help`")
+        raise UsageError("name either a seat.yaml or --lint FILE", next_step=EXAMPLE)
     if existing is not None:
         return _lint(existing, json_wanted, **more)
-    text = render(read_document(seat_file or Path(), SeatFile))
+    if seat_file is None or not seat_file.is_file():
+        raise UsageError(f"{seat_file}: there is no such file", next_step=EXAMPLE)
+    text = render(read_document(seat_file, SeatFile))
     if out is not None:
-        write_once(out, text.encode())
-        say(f"written: {out}")
+        say(f"{'written' if _write(out, text.encode()) else 'as it was'}: {out}")
     if json_wanted:
         print_json({"compose": text, "written": None if out is None else str(out)})
     elif out is None:
@@ -53,9 +54,22 @@ def compose(seat_file: Path | None, out: Path | None, existing: Path | None, jso
     return ExitCode.PASS
 
 
+def _write(out: Path, data: bytes) -> bool:
+    """Write a file that is not there yet; whether it was not. Raises UsageError for one with other content."""
+    if out.is_file():
+        if out.read_bytes() == data:
+            return False
+        raise UsageError(
+            f"{out} is there with other content, and nobody's file is edited",
+            next_step=f"write another one (--out {out.stem}-2{out.suffix}), compare them and take what you want",
+        )
+    write_once(out, data)
+    return True
+
+
 def _lint(existing: Path, json_wanted: bool, *, service: str | None, url: str | None, api_key_env: str | None) -> int:
     found = read_service(existing, service)
-    loaded = asyncio.run(_loaded(client_of(url, api_key_env))) if url else None
+    loaded = asked(_loaded(client_of(url, api_key_env))) if url else None
     findings = lint(found, loaded=loaded)
     if json_wanted:
         print_json({"service": found.name, "findings": [asdict(finding) for finding in findings]})
@@ -75,7 +89,10 @@ async def _loaded(client: SeatClient) -> dict[str, str]:
 @click.option("--api-key-env", metavar="NAME", help="The proxy's environment variable with the seat's key.")
 @as_json
 def alias(voices: tuple[str, ...], url: str, api_key_env: str | None, json_wanted: bool) -> int:
-    """Write LiteLLM's model_list entry for each voice: ALIAS is what people ask for, MODEL the served name."""
+    """Write LiteLLM's model_list entry for each voice: ALIAS is what people ask for, MODEL the served name.
+
+    The entries belong under `model_list:` in the proxy's config.yaml.
+    """
     pairs = [voice.partition("=")[::2] for voice in voices]
     wrong = [voice for voice, (name, model) in zip(voices, pairs, strict=True) if not (name and model)]
     if wrong:

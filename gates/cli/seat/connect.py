@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
@@ -11,7 +13,16 @@ import click
 from gates.errors import UsageError
 from gates.seat.address import check_variable, host_of
 from gates.seat.client import SeatClient
+from gates.seat.faults import (
+    FaultError,
+    RefusedRequestError,
+    TransientError,
+    UnauthorisedError,
+    UnknownModelError,
+    UnreachableError,
+)
 
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -55,3 +66,38 @@ def client_of(
     """A client for the server at `url`; `options` gave address and key, and are named in errors."""
     host_of(url, options[0])
     return SeatClient(url, key_of(api_key_env, options[1]), timeout_s=timeout_s)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Whom a command asks, and the options that say where it is and which key it takes: no gate names them here."""
+
+    who: str = "the seat"
+    url: str = "--seat URL, or GATES_SEAT,"
+    key: str = "--api-key-env NAME, or GATES_SEAT_KEY_ENV,"
+
+    def next_step(self, fault: FaultError) -> str:
+        """What an operator does about a fault; empty where only the server's own words help."""
+        steps: dict[type[FaultError], str] = {
+            UnreachableError: f"see that {self.who} is up at this address; {self.url} names another",
+            TransientError: f"see that {self.who} is up and not overloaded, then try again",
+            UnauthorisedError: f"{self.key} names the variable that holds the key of {self.who}; see that it is right",
+            UnknownModelError: "`gates seat status` lists what is served",
+        }
+        known = next((step for kind, step in steps.items() if isinstance(fault, kind)), "")
+        if not known and isinstance(fault, RefusedRequestError) and fault.stops:
+            known = f"check the address of {self.who}: {self.url} names it, and a seat's usually ends in /v1"
+        return known or fault.next_step
+
+
+SEAT = Reached()
+
+
+def asked(asking: Coroutine[Any, Any, T], reached: Reached = SEAT) -> T:
+    """What a coroutine brings that asks a server; a fault says which option of this command to look at."""
+    try:
+        return asyncio.run(asking)
+    except FaultError as fault:
+        fault.next_step = reached.next_step(fault)
+        fault.message = fault.message.replace("the seat", reached.who)
+        raise

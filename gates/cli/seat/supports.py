@@ -37,21 +37,33 @@ def supports(model: str, source: Path | None, json_wanted: bool) -> int:
 def _installed() -> Path:
     spec = find_spec("vllm")
     if spec is None or not spec.submodule_search_locations:
-        raise UsageError("vllm is not installed here", next_step="give its source tree with --source")
+        raise UsageError(
+            "vllm is not installed here, and no --source is given",
+            next_step="give the folder of an installed or cloned vllm with --source; `pip download --no-deps vllm` and "
+            "`python -m zipfile -e` of the wheel make one without installing it",
+        )
     return Path(next(iter(spec.submodule_search_locations)))
 
 
 def _architectures(model: str) -> list[str]:
     path = Path(model)
     if not path.exists():
+        if "/" in model:
+            raise UsageError(
+                f"{model}: there is no such folder, and an architecture's name has no slash",
+                next_step="download the model's config.json and name it, or the architecture that it names",
+            )
         return [model]
     config = path / "config.json" if path.is_dir() else path
     try:
         named = json.loads(config.read_bytes())["architectures"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UsageError(f"{config}: no architectures in it: {type(error).__name__}: {str(error)[:200]}") from None
+        said = f"{config}: no architectures in it: {type(error).__name__}: {str(error)[:200]}"
+        raise UsageError(said, next_step="name a Hugging Face model's folder, or the architecture itself") from None
     if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
-        raise UsageError(f"{config}: architectures is {named!r}, not a list of names")
+        raise UsageError(
+            f"{config}: architectures is {named!r}, not a list of names", next_step="name the architecture itself"
+        )
     return named
 
 

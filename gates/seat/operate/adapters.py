@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from gates.errors import SeatError
 from gates.seat.client import SeatClient
 from gates.seat.faults import FaultError, printable
-from gates.seat.operate.peft import adapter_config, largest_rank
+from gates.seat.operate.peft import adapter_config, largest_rank, no_rank
 from gates.seat.operate.status import bases_of
 
 INITS = frozenset({"gaussian", "eva", "orthogonal", "mica", "lora_ga"})
@@ -102,10 +102,11 @@ REFUSALS = (
     ),
     _refusal(r"adapter '.*' cannot be found", "no adapter of this name is loaded", "`gates seat status` lists them"),
     _refusal(
-        r"must be provided|needs to be provided|body\.lora_(name|path)",
+        r"must be provided|body\.lora_(name|path)",
         "name and path must both be given",
         "write `gates seat load NAME PATH`",
     ),
+    _refusal(r"needs to be provided to unload", "no name was given", "write `gates seat unload NAME`"),
 )
 """All that match explain a refusal: vLLM names several faults of one adapter together."""
 
@@ -182,7 +183,7 @@ def check_adapter(folder: Path, *, max_rank: int | None = None) -> list[str]:
 def _wrong_rank(config: Mapping[str, object], max_rank: int | None) -> Iterator[str]:
     rank = largest_rank(config)
     if rank is None:
-        yield f"r is {config.get('r')!r}, rank_pattern is {config.get('rank_pattern')!r}: not ranks"
+        yield no_rank(config)
     elif max_rank is not None and rank > max_rank:
         yield f"rank {rank} is over --max-lora-rank {max_rank}: start the server with a higher one"
 

@@ -17,7 +17,7 @@ Line = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"
 Image = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$", max_length=500),
-    Field(description="an image as Docker names it"),
+    Field(description="an image as Docker names it, with its version: vllm/vllm-openai:v0.33.0"),
 ]
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\x00-\x1f\x7f:]*$", max_length=500)]
 
@@ -32,19 +32,21 @@ class SeatFile(Record):
 
     schema_: Literal["gates.seat-file/1"] = Field(alias="schema")
     image: Image
-    port: int = Field(ge=1, le=65535)
-    model: AbsolutePath
-    served_name: Name
-    adapters_folder: AbsolutePath
+    port: int = Field(ge=1, le=65535, description="published on 127.0.0.1 alone")
+    model: AbsolutePath = Field(description="the base model's folder on the server's machine, mounted read-only")
+    served_name: Name = Field(description="the name that the base is asked for by")
+    adapters_folder: AbsolutePath = Field(description="the folder that holds the adapters', mounted read-only")
     adapters: dict[Name, Name] = Field(description="served name -> folder under adapters_folder")
-    kv_cache_bytes: str
-    gpu_memory_utilization: float = Field(gt=0, le=1)
-    max_model_len: int = Field(ge=1, le=10_000_000)
-    max_loras: int = Field(default=1, ge=1, le=1000)
-    max_cpu_loras: int | None = Field(default=None, ge=1, le=10_000)
-    max_lora_rank: int = RANK
-    api_key_env: Variable
-    labels: dict[Line, Line] = Field(default_factory=dict)
+    kv_cache_bytes: str = Field(description="the KV cache's size, pinned: 2G as vLLM reads it, or 2GiB")
+    gpu_memory_utilization: float = Field(gt=0, le=1, description="the fraction that `gates seat fit` says")
+    max_model_len: int = Field(ge=1, le=10_000_000, description="tokens of prompt and answer together")
+    max_loras: int = Field(default=1, ge=1, le=1000, description="adapters that one batch may hold")
+    max_cpu_loras: int | None = Field(
+        default=None, ge=1, le=10_000, description="adapters kept in memory; without it all that are listed"
+    )
+    max_lora_rank: int = Field(default=RANK, description="the largest rank that is served")
+    api_key_env: Variable = Field(description="the environment variable that holds the API key; the key is not written")
+    labels: dict[Line, Line] = Field(default_factory=dict, description="labels of the container")
 
     @model_validator(mode="after")
     def _can_be_served(self) -> SeatFile:
@@ -99,7 +101,7 @@ def render(seat: SeatFile) -> str:
             "retries": 3,
             "start_period": "300s",
         },
-        "labels": {_literal(name): _literal(value) for name, value in seat.labels.items()},
+        **({"labels": {_literal(name): _literal(each) for name, each in seat.labels.items()}} if seat.labels else {}),
         "deploy": {
             "resources": {"reservations": {"devices": [{"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}]}}
         },

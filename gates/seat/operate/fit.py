@@ -56,7 +56,10 @@ class ModelShape:
         heads, hidden = _positive(config, "num_attention_heads", where), _positive(config, "hidden_size", where)
         named = config.get("dtype", config.get("torch_dtype", "bfloat16"))
         if named not in DTYPE_BYTES:
-            raise UsageError(f"{where}: dtype {named!r} is none of {', '.join(DTYPE_BYTES)}")
+            raise UsageError(
+                f"{where}: dtype {named!r} is none of {', '.join(DTYPE_BYTES)}",
+                next_step="start the server and read the log line `GPU KV cache size`",
+            )
         return cls(
             layers=_positive(config, "num_hidden_layers", where),
             kv_heads=_positive(config, "num_key_value_heads", where, heads),
@@ -82,7 +85,10 @@ def _positive(config: Mapping[str, JsonValue], key: str, where: str, default: in
     value = config.get(key, default)
     value = default if value is None else value
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 10**9:
-        raise UsageError(f"{where}: {key} is {value!r}, not a positive whole number")
+        raise UsageError(
+            f"{where}: {key} is {value!r}, not a positive whole number",
+            next_step="name the config.json that the server reads, of a decoder with attention in every layer",
+        )
     return value
 
 
@@ -112,12 +118,12 @@ class KvCache:
         """What may be behind `tokens` that a server reports for a pool of `pool` bytes, as sentences; none if equal."""
         if tokens == self.tokens:
             return []
-        found = [f"{pool} bytes at {self.bytes_per_token} bytes a token hold {self.tokens} tokens, not {tokens}"]
+        found = [f"{pool:,} bytes at {self.bytes_per_token:,} a token hold {self.tokens:,} tokens, not {tokens:,}"]
         blocks = -(-tokens // self.block)
         least = blocks * self.block * self.bytes_per_token
         most = least + self.block * self.bytes_per_token - 1
         found.append(
-            f"{tokens} tokens are a pool of {least} to {most} bytes ({least / GIB:.3f} to {most / GIB:.3f} GiB): "
+            f"{tokens:,} tokens are a pool of {least:,} to {most:,} bytes (about {least / GIB:.3g} GiB): "
             "was another size asked for?"
         )
         layer = self.bytes_per_token // shape.layers
@@ -125,8 +131,8 @@ class KvCache:
         if abs(layers - round(layers)) < 0.05 and round(layers) != shape.layers:
             found.append(f"or every token costs {round(layers)} layers instead of {shape.layers}: another base?")
         found.append(
-            "to find out: `vllm:cache_config_info` in the server's /metrics tells kv_cache_memory_bytes, "
-            "num_gpu_blocks, block_size and kv_cache_size_tokens; its log says `GPU KV cache size: N tokens`"
+            "to find out: the server's log says `GPU KV cache size: N tokens`, and `vllm:cache_config_info` in its\n"
+            "  /metrics tells kv_cache_memory_bytes, num_gpu_blocks, block_size and kv_cache_size_tokens"
         )
         return found
 
@@ -155,7 +161,10 @@ def rank_to_ask(ranks: Sequence[int]) -> int:
     """The smallest --max-lora-rank that vLLM offers and that holds every rank. Raises UsageError when none does."""
     offered = [rank for rank in LORA_RANKS if rank >= max(ranks)]
     if not offered:
-        raise UsageError(f"rank {max(ranks)} is over {LORA_RANKS[-1]}, the largest that vLLM serves")
+        raise UsageError(
+            f"rank {max(ranks)} is over {LORA_RANKS[-1]}, the largest that vLLM serves",
+            next_step="train the adapter with a smaller rank, or merge it",
+        )
     return offered[0]
 
 

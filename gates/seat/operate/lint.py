@@ -66,8 +66,8 @@ def _ranks(service: Service) -> Iterable[Finding]:
     given = service.flag("max-lora-rank")
     limit = int(given) if given and given.isdecimal() else RANK
     if given and limit not in LORA_RANKS:
-        offered = next((str(each) for each in LORA_RANKS if each >= limit), str(LORA_RANKS[-1]))
-        yield Finding("rank not offered", f"vLLM takes no --max-lora-rank {given}", f"--max-lora-rank {offered}")
+        larger = next((each for each in LORA_RANKS if each >= limit), LORA_RANKS[-1])
+        yield Finding("rank not offered", f"vLLM takes no --max-lora-rank {given}", f"--max-lora-rank {larger}")
     for name, inside in service.adapters:
         folder = service.host_path(inside)
         if folder is None:

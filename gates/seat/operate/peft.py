@@ -35,3 +35,9 @@ def largest_rank(config: Mapping[str, object]) -> int | None:
     if not all(isinstance(rank, int) and not isinstance(rank, bool) and rank > 0 for rank in ranks):
         return None
     return max(rank for rank in ranks if isinstance(rank, int))
+
+
+def no_rank(config: Mapping[str, object]) -> str:
+    """Why `largest_rank` finds none, in words."""
+    own = config.get("rank_pattern")
+    return f"r is {config.get('r')!r}" + (f", rank_pattern is {own!r}" if own else "") + ", not a rank"

@@ -85,7 +85,10 @@ class Source:
             )
         start = self._class(*known[architecture])
         if start is None:
-            raise UsageError(f"{known[architecture][0]}.py declares no class {known[architecture][1]}")
+            raise UsageError(
+                f"{known[architecture][0]}.py declares no class {known[architecture][1]}",
+                next_step="the source is not whole, or of a newer kind: give that of the vLLM you run with --source",
+            )
         family = list(self._ancestors(start))
         attributes: dict[str, Place] = {}
         lora = None

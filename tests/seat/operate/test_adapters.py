@@ -146,14 +146,18 @@ def test_a_server_without_runtime_loading_says_how_to_turn_it_on() -> None:
         assert "VLLM_ALLOW_RUNTIME_LORA_UPDATING=1" in caught.value.next_step
 
 
-def test_unloading_what_is_not_loaded_points_to_status() -> None:
-    said = error("The lora adapter 'nope' cannot be found.", "NotFoundError", 404)
+@pytest.mark.parametrize(
+    ("status", "kind", "said", "remedy"),
+    [
+        (404, "NotFoundError", "The lora adapter 'nope' cannot be found.", "gates seat status"),
+        (400, "InvalidUserInput", "'lora_name' needs to be provided to unload a LoRA adapter.", "unload NAME"),
+    ],
+)
+def test_every_refusal_to_unload_is_explained(status: int, kind: str, said: str, remedy: str) -> None:
+    seat = FaultySeat(routes={"/v1/unload_lora_adapter": answering(status, error(said, kind, status))})
     with pytest.raises(SeatError) as caught:
-        call(
-            FaultySeat(routes={"/v1/unload_lora_adapter": answering(404, said)}),
-            lambda client: unload(client, "nope", ticks()),
-        )
-    assert "gates seat status" in caught.value.next_step
+        call(seat, lambda client: unload(client, "nope", ticks()))
+    assert remedy in caught.value.next_step
 
 
 def test_an_unknown_refusal_stays_as_it_was_said() -> None:

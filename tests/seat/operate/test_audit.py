@@ -14,6 +14,8 @@ import pytest
 from gates.errors import SeatError
 from gates.seat.client import SeatClient
 from gates.seat.operate.audit import Audit, audit
+from tests.flow.conftest import Ended, gates
+from tests.flow.threaded import listening
 from tests.seat.faulty import FaultySeat, Request, Wire
 
 ADMIN = "sk-admin-key-0123"
@@ -263,3 +265,44 @@ def test_a_long_list_is_found_through_and_told_short() -> None:
     assert len(finding.dead) == 30_000
     assert len(finding.plan) < 500
     assert "and 29980 more" in finding.plan
+
+
+def said_of(proxy: Proxy, *options: str, served: FaultySeat | None = None) -> Ended:
+    """What the command itself says of a proxy that runs."""
+    with pytest.MonkeyPatch.context() as patch, listening(proxy, *([served] if served else [])):
+        patch.setenv("ADMIN", ADMIN)
+        more = ("--seat", served.url) if served else ()
+        return gates("seat", "audit", "--proxy", proxy.url.removesuffix("/v1"), "--key-env", "ADMIN", *more, *options)
+
+
+def test_the_command_warns_of_opening_a_key_and_writes_nothing() -> None:
+    proxy = Proxy({hashed(1): key(["gone"]), RAW: key(["bronte", "gone"], alias=RAW), hashed(3): key([])}, MODELS)
+    ended = said_of(proxy)
+    assert ended.returncode == 1
+    assert ended.stdout.count("taking the last dead name off would open this key to ALL models") == 1
+    assert "put 'no-default-models' on the list first" in ended.stdout
+    assert "is open to every model now" in ended.stdout
+    assert "what the aliases lead to was not compared: --seat URL" in ended.stdout
+    assert {request.method for request in proxy.seen} == {"GET"}
+    found = said_of(proxy, "--json")
+    assert [one["opens"] for one in json.loads(found.stdout)["findings"]] == [True, False]
+    for said in (ended, found):
+        assert RAW not in said.stdout + said.stderr
+        assert ADMIN not in said.stdout + said.stderr
+
+
+def test_the_command_compares_with_what_the_seat_serves() -> None:
+    seat = FaultySeat(models=("voices-base", "lv-bronte"))
+    ended = said_of(Proxy({}, MODELS), "--seat-as", "http://seat:8027", served=seat)
+    assert ended.returncode == 1
+    assert "alias austen leads to lv-austen, which the seat does not serve\n  plan: load that voice" in ended.stdout
+    assert "was not compared" not in ended.stdout
+
+
+def test_a_proxy_that_is_not_there_is_called_the_proxy() -> None:
+    ended = gates("seat", "audit", "--proxy", "http://127.0.0.1:1")
+    assert ended.returncode == 4
+    assert "no connection to the proxy" in ended.stderr
+    assert "--proxy URL names another" in ended.stderr
+    ended = said_of(Proxy({}, MODELS), "--key-env", "WRONG")
+    assert "--key-env WRONG: this variable is not set" in ended.stderr

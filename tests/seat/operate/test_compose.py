@@ -71,6 +71,22 @@ def test_an_existing_file_is_never_written_over(seat_file: Path, written: Path) 
     ended = gates("seat", "compose", seat_file, "--out", written)
     assert ended.returncode == 2
     assert written.read_text("utf-8") == "mine"
+    assert "nobody's file is edited" in ended.stderr
+    assert "--out compose-2.yaml" in ended.stderr
+
+
+def test_the_same_file_is_left_as_it_was(seat_file: Path, written: Path) -> None:
+    ended = gates("seat", "compose", seat_file, "--out", written)
+    assert (ended.returncode, ended.stderr) == (0, f"as it was: {written}\n")
+
+
+def test_without_a_seat_file_it_is_said_where_its_keys_stand(tmp_path: Path) -> None:
+    for ended in (gates("seat", "compose", tmp_path / "seat.yaml"), gates("seat", "compose")):
+        assert ended.returncode == 2
+        assert "gates schema seat" in ended.stderr
+    keys = json.loads(gates("schema", "seat").stdout)["properties"]
+    assert set(keys) == {field.alias or name for name, field in SeatFile.model_fields.items()}
+    assert all("description" in keys[name] for name in keys if name != "schema")
 
 
 def _flag(name: str, value: str | None) -> Any:
@@ -265,12 +281,13 @@ def test_an_alias_names_its_key_and_its_target() -> None:
             },
         }
     ]
-    assert gates("seat", "alias", "bronte", "--seat", "http://seat:8027/v1").returncode == 2
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("bronte",), "write ALIAS=MODEL"),
+        (("b=lv-b", "--seat", "seat:8027"), "is no address"),
         (("b=lv-b", "b=lv-a"), "'b' is given twice"),
         (("b=lv-b", "--seat", "http://me:pass-word-77@h/v1"), "--seat has a user name"),
         (("b=lv-b", "--api-key-env", "sk-pass-word-77"), "takes the name of an environment variable"),

@@ -49,8 +49,8 @@ def test_the_logged_pool_of_a_tiny_model() -> None:
 def test_the_house_saw_fewer_tokens_than_two_gib_hold_and_both_explanations_are_named() -> None:
     cache = KvCache.of(2 * GIB, 147_456)
     said = "\n".join(cache.explains(10_912, SHAPE, 2 * GIB))
-    assert "14560 tokens, not 10912" in said
-    assert "1609039872 to 1611399167 bytes (1.499 to 1.501 GiB)" in said
+    assert "2,147,483,648 bytes at 147,456 a token hold 14,560 tokens, not 10,912" in said
+    assert "1,609,039,872 to 1,611,399,167 bytes (about 1.5 GiB)" in said
     assert "48 layers instead of 36" in said
     assert "vllm:cache_config_info" in said
     assert cache.explains(14_560, SHAPE, 2 * GIB) == []
@@ -105,13 +105,13 @@ def test_what_the_arithmetic_does_not_hold_for_is_refused(change: dict[str, obje
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("2G", 2 * GIB), ("2g", 2 * 10**9), ("1.5g", 1_500_000_000), ("7.6GB", 7_600_000_000), ("12", 12)],
+    [("2G", 2 * GIB), ("2g", 2 * 10**9), ("1.5g", 1_500_000_000), ("7.6GB", 7_600_000_000), ("2000000000", 2 * 10**9)],
 )
 def test_sizes_as_vllm_reads_them(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "x", "2 X", "1.5G", "-1", "1e9", "inf", "9" * 40])
+@pytest.mark.parametrize("text", ["", "x", "2 X", "1.5G", "-1", "1e9", "inf", "9" * 40, "24", "0"])
 def test_sizes_that_are_none(text: str) -> None:
     with pytest.raises(UsageError):
         parse_size(text)
@@ -138,14 +138,50 @@ def test_the_command_says_it_all_at_once(model: Path) -> None:
         "a token costs 147,456 bytes",
         "14,560 tokens",
         "the server says 10,912 tokens: 1.33 requests of 8,192 at once",
-        "--max-lora-rank 16, 1 slots of 66.1 MB",
-        "up to 0.11 is not refused (10,697 MiB asked)",
+        "--max-lora-rank 16, 1 slot of 66.1 MB",
+        "--gpu-memory-utilization up to 0.11 is not refused",
+        "0.11 asks for 10,697 MiB of the card",
         "0.12 asks for 11.40 GiB, 11.16 GiB are free: vLLM REFUSES to start",
-        "1 author(s): 7.6 GB with adapters",
+        "1 voice: 7.6 GB with adapters",
     ):
         assert sentence in ended.stdout
+    assert "not worked out" not in ended.stdout
     found = json.loads(gates("seat", "fit", model, "--card-total", "94.97GiB", "--fraction", 0.11, "--json").stdout)
     assert found["fraction"]["refused"] is False
+
+
+def test_what_was_not_worked_out_is_named_with_its_option(model: Path) -> None:
+    said = gates("seat", "fit", model).stdout
+    for option in ("--kv-bytes SIZE", "--weights SIZE", "--card-total SIZE"):
+        assert option in said.partition("not worked out; it takes:")[2]
+    said = gates("seat", "fit", model, "--weights", "7.6GB", "--card-total", "24GiB").stdout
+    assert "the KV cache, not counted here" in said
+    assert "the whole card is taken for free: --card-free" in said
+    assert "--adapter PATH" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--fraction", 0.5), "--fraction says nothing without --card-total"),
+        (("--card-free", "20GiB"), "--card-free says nothing without --card-total"),
+        (("--seen-tokens", 10912), "--seen-tokens says nothing without --kv-bytes"),
+        (("--card-total", "24GiB", "--card-free", "25GiB"), "more than --card-total 24.00 GiB"),
+        (("--card-total", 24), "'24' is 24 bytes: no memory is that small"),
+    ],
+)
+def test_an_option_that_would_count_for_nothing_is_refused(
+    model: Path, options: tuple[object, ...], message: str
+) -> None:
+    ended = gates("seat", "fit", model, *options)
+    assert ended.returncode == 2
+    assert message in ended.stderr
+    assert "next: " in ended.stderr
+
+
+def test_the_rank_of_a_module_of_its_own_counts(model: Path) -> None:
+    (model / "lv-one" / "adapter_config.json").write_text('{"r": 8, "rank_pattern": {"q_proj": 40}}', "utf-8")
+    assert "--max-lora-rank 64" in gates("seat", "fit", model, "--adapter", model / "lv-one").stdout
 
 
 def test_a_folder_that_is_no_adapter_is_named(model: Path) -> None:
