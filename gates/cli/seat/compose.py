@@ -42,7 +42,7 @@ def compose(seat_file: Path | None, out: Path | None, existing: Path | None, jso
         raise UsageError("name either a seat.yaml or --lint FILE", next_step=EXAMPLE)
     if existing is not None:
         return _lint(existing, json_wanted, **more)
-    if seat_file is None or not seat_file.is_file():
+    if seat_file is None or not seat_file.exists():
         raise UsageError(f"{seat_file}: there is no such file", next_step=EXAMPLE)
     text = render(read_document(seat_file, SeatFile))
     if out is not None:

@@ -131,9 +131,10 @@ class KvCache:
         if abs(layers - round(layers)) < 0.05 and round(layers) != shape.layers:
             found.append(f"or every token costs {round(layers)} layers instead of {shape.layers}: another base?")
         found.append(
-            "to find out: the server's log says `GPU KV cache size: N tokens`, and `vllm:cache_config_info` in its\n"
-            "  /metrics tells kv_cache_memory_bytes, num_gpu_blocks, block_size and kv_cache_size_tokens"
+            "to find out: `vllm:cache_config_info` in the server's /metrics tells kv_cache_memory_bytes, "
+            "num_gpu_blocks, block_size and kv_cache_size_tokens"
         )
+        found.append("and its log says `GPU KV cache size: N tokens`")
         return found
 
 
