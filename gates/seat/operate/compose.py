@@ -51,11 +51,9 @@ class SeatFile(Record):
     @model_validator(mode="after")
     def _can_be_served(self) -> SeatFile:
         try:
-            pool = parse_size(self.kv_cache_bytes)
+            parse_size(self.kv_cache_bytes)
         except UsageError as error:
             raise ValueError(error.message) from None
-        if not pool:
-            raise ValueError("kv_cache_bytes must be more than 0")
         if self.max_lora_rank not in LORA_RANKS:
             raise ValueError(f"max_lora_rank must be one of {', '.join(map(str, LORA_RANKS))}")
         if self.served_name in self.adapters:

@@ -24,8 +24,8 @@ _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]*)")
 def parse_size(text: str) -> int:
     """Bytes of a size: `2147483648`, `2GiB`, `7.6GB`, or as vLLM reads it: `2G` is binary, `2g` decimal.
 
-    Raises UsageError for anything else, for a fraction before a capital (`1.5G`), which vLLM refuses, and for a bare
-    number under a MiB, whose unit was forgotten.
+    Raises UsageError for anything else, for a fraction before a capital (`1.5G`), which vLLM refuses, and for
+    less than a MiB, whose unit was forgotten.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None or match[2] not in _UNITS:
@@ -34,11 +34,10 @@ def parse_size(text: str) -> int:
     if "." in number and unit in tuple("KMGT"):
         raise UsageError(f"{text!r}: vLLM takes no fraction before {unit}", next_step=f"write {number}{unit}iB")
     factor: int = _UNITS[unit]
-    if not unit and float(number) < MIB:
-        raise UsageError(
-            f"{text!r} is {number} bytes: no memory is that small", next_step=f"write {number}GiB or {number}MiB"
-        )
-    return round(float(number) * factor) if "." in number else int(number) * factor
+    size = round(float(number) * factor) if "." in number else int(number) * factor
+    if size < MIB:
+        raise UsageError(f"{text!r} is {size} bytes: no memory is that small", next_step="write for example 24GiB")
+    return size
 
 
 def gib(count: float) -> str:

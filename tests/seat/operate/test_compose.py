@@ -231,7 +231,7 @@ def test_a_file_that_is_no_compose_file_is_refused(tmp_path: Path, text: str, me
         (":v0.33.0", ":latest", "must name a version"),
         (":v0.33.0", "@main", "must name a version"),
         (":v0.33.0", ":${TAG}", "an image as Docker names it"),
-        ("kv_cache_bytes: 2G", "kv_cache_bytes: '0'", "must be more than 0"),
+        ("kv_cache_bytes: 2G", "kv_cache_bytes: '2'", "no memory is that small"),
         ("port: 8027", "prot: 8027", "did you mean `port`"),
     ],
 )

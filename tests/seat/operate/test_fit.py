@@ -111,7 +111,7 @@ def test_sizes_as_vllm_reads_them(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "x", "2 X", "1.5G", "-1", "1e9", "inf", "9" * 40, "24", "0"])
+@pytest.mark.parametrize("text", ["", "x", "2 X", "1.5G", "-1", "1e9", "inf", "9" * 40, "24", "0", "0G", "1kB"])
 def test_sizes_that_are_none(text: str) -> None:
     with pytest.raises(UsageError):
         parse_size(text)
