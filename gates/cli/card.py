@@ -12,6 +12,8 @@ from gates.errors import ExitCode, UsageError
 from gates.flow.finished import read_run
 from gates.judge.verdict import Verdict
 from gates.record.files import replace
+from gates.record.ledger import Ledger
+from gates.record.rescore import rescores
 from gates.report.card import card_body, card_index, updated
 
 
@@ -34,7 +36,8 @@ def card(run: Path, arm: str | None, readme: Path | None, json_wanted: bool) -> 
     read = read_run(run)
     candidate = arm or _only(read.verdict)
     gate, number = read.seal.gate.name, read.store.number
-    body = card_body(read.sealed, (number, read.attempts), read.verdict, candidate)
+    rescored = rescores(Ledger(read.workspace / "prereg"), gate, number)
+    body = card_body(read.sealed, (number, read.attempts), read.verdict, candidate, rescored)
     index = card_index(read.sealed, number, read.verdict, candidate)
     before = readme.read_text("utf-8") if readme and readme.exists() else ""
     text = updated(before, gate, body, index)

@@ -25,6 +25,9 @@ from gates.record.signoff import Decision
 @click.option("--decision", required=True, type=click.Choice(get_args(Decision)), help="waive ships all the same.")
 @click.option("--reason", required=True, help="Why, for everybody to read.")
 @click.option(
+    "--rescore", metavar="N|NAME", help="Sign this re-score's verdict, by number or folder, not the run's own."
+)
+@click.option(
     "--key",
     required=True,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -35,11 +38,14 @@ from gates.record.signoff import Decision
 @click.option("--by", help="Who signs, as in the review; your user name by default.")
 @click.option("--alias", help="The name that LiteLLM routes to the adapter; the gate's name by default.")
 @as_json
-def signoff(run: Path, json_wanted: bool, key: Path, by: str | None, alias: str | None, **decided: str) -> int:
+def signoff(run: Path, json_wanted: bool, key: Path, by: str | None, alias: str | None, **decided: str | None) -> int:
     """Sign off one candidate of the finished RUN: ship, hold, or waive what stands against it.
 
     Refused while the signer has not read all that is required, and `ship` unless the verdict is PASS and nothing is
     marked bad. Prints what goes with a released adapter. Exits with 0 when the candidate is released, else with 3.
+
+    A re-score's verdict takes the place of the run's with --rescore. `ship` is refused on one whose rule is post-hoc or
+    imported, and while another verdict on the same texts stands against it: `waive` says so with its reason.
 
     \b
     gates signoff reports/demo/001 --arm lv-bronte-e12 --decision ship \\
@@ -54,7 +60,7 @@ def signoff(run: Path, json_wanted: bool, key: Path, by: str | None, alias: str 
     return ExitCode.PASS if made.release.complete else ExitCode.INCONCLUSIVE
 
 
-def _decided(asked: dict[str, str]) -> Decided:
+def _decided(asked: dict[str, str | None]) -> Decided:
     try:
         return Decided.model_validate(asked)
     except ValidationError as error:
@@ -78,7 +84,8 @@ def _told(made: Signed) -> dict[str, object]:
 
 def _print(made: Signed) -> None:
     signed = made.signoff
-    tell(f"{signed.arm}: {signed.decision}, signed by {signed.by} with {signed.key}; {made.release}\n  {made.path}")
+    on = f" on {signed.rescored}" if signed.rescored else ""
+    tell(f"{signed.arm}: {signed.decision}{on}, signed by {signed.by} with {signed.key}; {made.release}\n  {made.path}")
     for sentence in signed.caveats:
         tell(f"caveat: {sentence}")
     if made.release.complete:

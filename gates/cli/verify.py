@@ -75,6 +75,8 @@ def _print_adapter(known: Identified) -> None:
     for match in known.matches:
         verdicts = ", ".join(f"run {run}: {outcome}" for run, outcome in match.verdicts.items()) or "no finished run"
         tell(f"this adapter is {match.arm} of {match.gate}, sealed {match.sealed_at} ({match.seal[:12]}): {verdicts}")
+        for run, sentences in match.rescores.items():
+            tell("\n".join(f"  run {run}, {sentence}" for sentence in sentences))
         for run, release in match.signed_off.items():
             tell(f"  run {run}, signed off: {release}")
     for sentence in known.near:

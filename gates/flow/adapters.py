@@ -7,22 +7,25 @@ from pathlib import Path
 from gates.errors import ExitCode, UsageError
 from gates.record.body import said
 from gates.record.ledger import Ledger
+from gates.record.release import Ledgered, Release, release_of
 from gates.record.seal import SealOnDisk, differences, read_seal
-from gates.record.signoff import Release, release_of, signoffs
+from gates.record.signoff import signoffs
 from gates.record.store import RunStore, runs
+from gates.record.verdicts import of_run, told_of
 from gates.records import Record, Sha256
 from gates.seat.identity import adapter_files
 from gates.spec.schema import SignOffRule
 
 
 class Match(Record):
-    """An arm whose sealed bytes these are, and what each finished run under that seal says of it."""
+    """An arm whose sealed bytes these are, and what each finished run under that seal and each re-score says of it."""
 
     gate: str
     arm: str
     seal: Sha256
     sealed_at: str
     verdicts: dict[str, str]
+    rescores: dict[str, tuple[str, ...]]
     signed_off: dict[str, str]
     released: bool
     held: bool
@@ -77,6 +80,7 @@ def _match(ledger: Ledger, sealed: SealOnDisk, arm: str) -> Match:
     """What each finished run under a seal says of an arm, and what its sign-offs amount to, by the run's number."""
     gate, entries = sealed.seal.gate, ledger.entries()
     verdicts: dict[str, str] = {}
+    rescored: dict[str, tuple[str, ...]] = {}
     releases: dict[str, Release] = {}
     after = " (post-hoc)" if sealed.seal.runs_before else ""
     for started, ended in runs(ledger, gate.name):
@@ -86,16 +90,20 @@ def _match(ledger: Ledger, sealed: SealOnDisk, arm: str) -> Match:
         candidates = ended.entry.body.get("candidates")
         outcome = candidates.get(arm) if isinstance(candidates, dict) else None
         verdicts[f"{number:03d}"] = f"{outcome}{after}" if outcome else "not judged: no candidate"
-        found = [one for _, one in signoffs(RunStore(ledger.prereg.parent / "reports", gate.name, number), entries)]
-        if any(one.arm == arm for one in found):
+        if outcome:
+            rescored[f"{number:03d}"] = tuple(told_of(one, arm) for one in of_run(entries, gate.name, number))
+        found = signoffs(RunStore(ledger.prereg.parent / "reports", gate.name, number), entries)
+        if any(one.signoff.arm == arm for one in found):
             needed = (gate.sign_off or SignOffRule()).signers
-            releases[f"{number:03d}"] = release_of(found, arm, needed)
+            known = Ledgered(entries, gate.name, number, "post-hoc" if sealed.seal.runs_before else "prospective")
+            releases[f"{number:03d}"] = release_of(found, arm, needed, known)
     return Match(
         gate=gate.name,
         arm=arm,
         seal=sealed.sha256,
         sealed_at=sealed.seal.sealed_at,
         verdicts=verdicts,
+        rescores={run: told for run, told in rescored.items() if told},
         signed_off={run: str(release) for run, release in releases.items()},
         released=any(release.complete for release in releases.values()),
         held=any(release.held_by for release in releases.values()),

@@ -9,6 +9,8 @@ from pydantic import JsonValue
 
 from gates.errors import UsageError
 from gates.flow.finished import FinishedRun, read_run
+from gates.record.ledger import Ledger, Stored
+from gates.record.rescore import rescores
 from gates.record.store import finished_files
 from gates.records import sha256
 from gates.report.inspect_log import Told, eval_log, file_name
@@ -38,12 +40,24 @@ def export_run(folder: Path, form: str, arm: str | None) -> dict[str, Document]:
 def _statement(run: FinishedRun, arm: str) -> Document:
     files = {name: sha256(data) for name, data in finished_files(run.store, run.ended).items()}
     name = f"{run.seal.gate.name}-{run.store.number:03d}-{arm}.intoto.json"
-    return name, statement(run.sealed, arm, run.verdict, files)
+    return name, statement(run.sealed, arm, run.verdict, files, _rescored(run))
+
+
+def _rescored(run: FinishedRun) -> list[Stored]:
+    return rescores(Ledger(run.workspace / "prereg"), run.store.gate, run.store.number)
 
 
 def _log(run: FinishedRun, arm: str) -> Document:
     sessions = run.store.sessions()
     # When imported texts were generated nobody recorded.
     started = sessions[0].at if sessions else run.seal.sealed_at
-    told = Told(run.sealed, run.store.number, run.measurements, run.verdict, started, run.ended.entry.at)
+    told = Told(
+        sealed=run.sealed,
+        number=run.store.number,
+        measurements=run.measurements,
+        verdict=run.verdict,
+        started=started,
+        ended=run.ended.entry.at,
+        rescored=_rescored(run),
+    )
     return file_name(told, arm), eval_log(told, arm, run.store.generations(run.sealed.sha256))

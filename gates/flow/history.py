@@ -151,7 +151,7 @@ def _concerns(stored: Stored, gate: str, number: int) -> bool:
 def _event(stored: Stored) -> Event:
     """The parts of a record's body that are words and not hashes; what must be said first before any outcome."""
     body = stored.entry.body
-    parts = [_plain(body[key]) for key in ("arm", "decision", "asked") if key in body]
+    parts = [_plain(body[key]) for key in ("arm", "decision", "rescored", "asked") if key in body]
     parts += [before(said_first(stored)).strip()] if said_first(stored) else []
     parts += [_plain(body[key]) for key in ("standing", "outcome") if key in body]
     return Event(what=_AFTER[stored.entry.kind], at=stored.entry.at, by=stored.entry.by, said=", ".join(parts))

@@ -6,30 +6,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates.errors import GatesError, RefusedError, TamperedError, UsageError
+from gates.errors import RefusedError, UsageError
 from gates.flow.review import Reading
 from gates.flow.world import World
-from gates.record.body import said
-from gates.record.chain import with_ancestors
-from gates.record.files import locked
+from gates.judge.verdict import Verdict
 from gates.record.ledger import Ledger, Stored
-from gates.record.rescore import told
+from gates.record.release import Ledgered, Release, release_of
 from gates.record.review import latest
+from gates.record.review_list import reading_list
 from gates.record.seal import AdapterIdentity
 from gates.record.signing import fingerprint, public_key
 from gates.record.signoff import (
     Decision,
     Doubt,
     Reason,
-    Release,
     Serving,
     SignOff,
-    release_of,
     signoff_path,
     signoffs,
     write_signoff,
 )
-from gates.records import Outcome, Record
+from gates.record.standing import own_standing
+from gates.record.verdicts import Verdicts, given, named
+from gates.records import Record
+from gates.report.beside import beside
 from gates.report.release import alias_of, caveats, compose_line, readme_block
 from gates.seat.identity import adapter_files
 from gates.spec.schema import SignOffRule
@@ -37,11 +37,12 @@ from gates.spec.workspace import adapter_path
 
 
 class Decided(Record):
-    """What a person decides on which candidate, and why."""
+    """What a person decides on which candidate, and why; `rescore` names the re-score whose verdict they sign."""
 
     arm: str
     decision: Decision
     reason: Reason
+    rescore: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,10 @@ class Signer:
 
 @dataclass(frozen=True)
 class Known:
-    """What the ledger knew when a decision was made: runs of the gate, and in sentences the re-scores of this one."""
+    """What the ledger knew when a decision was made: runs of the gate, and every verdict on the candidate."""
 
     attempts: int
-    rescored: tuple[str, ...]
+    verdicts: Verdicts
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class Signed:
 def sign_off(reading: Reading, decided: Decided, world: World, alias: str | None = None) -> Signed:
     """Record and sign a decision.
 
-    The same signed again before anything else is entered, as after an interruption, is the same sign-off.
+    It is drafted while nobody else can enter anything, so that it knows of every re-score that the ledger holds before
+    it. The same signed again before anything else is entered, as after an interruption, is the same sign-off.
     Raises RefusedError while something required is unread, and for `ship` where something stands against it;
     UsageError for an unknown arm, an empty reason, a key that cannot sign, or a waiver of nothing.
     """
@@ -86,22 +88,24 @@ def sign_off(reading: Reading, decided: Decided, world: World, alias: str | None
     _refuse_other_bytes(reading, decided.arm)
     stamp = world.stamp()
     signer = Signer(stamp.by, stamp.at, fingerprint(public_key(key)))
-    made = draft(reading, decided, signer, _known(reading, Ledger(run.workspace / "prereg").entries(), decided.arm))
-    reading.enter(world)
     ledger = Ledger(run.workspace / "prereg")
-    with locked(run.store.folder / ".signoffs.lock", wait=True, busy="another process signs this run off"):
-        last = signoffs(run.store, ledger.entries()[-1:])
+    draft(reading, decided, signer, known_then(reading, ledger.entries(), decided))
+    reading.enter(world)
+    with ledger.writing():
+        entries = ledger.entries()
+        made = draft(reading, decided, signer, known_then(reading, entries, decided))
+        last = signoffs(run.store, entries[-1:])
         if last and last[0].signoff.model_copy(update={"at": made.at}) == made:
             world.say("signed already, and nothing has been entered since")
             made = last[0].signoff
         else:
             write_signoff(run.store, ledger, made, stamp)
-    release, standing = _standing(reading, decided.arm, ledger.entries())
+    release = _release(reading, decided.arm, ledger.entries())
     return Signed(
         signoff=made,
         path=signoff_path(run.store, made),
         release=release,
-        readme=readme_block(gate, run.verdict, standing, release) if release.complete else "",
+        readme=readme_block(gate, _signed(reading, entries, release), release) if release.complete else "",
         compose=compose_line(gate, decided.arm) if release.complete else "",
         alias=alias_of(gate, decided.arm, alias or gate.name) if release.complete else "",
     )
@@ -123,8 +127,9 @@ def draft(reading: Reading, decided: Decided, signer: Signer, known: Known, mark
         )
     doubts = tuple(Doubt(item=name, note=marked[name].note) for name in needed if marked[name].mark == "bad")
     identity = sealed.seal.binding.adapters.get(arm, AdapterIdentity(files=None, card=None))
-    outcome = run.verdict.candidates[arm].outcome
-    _refuse(decided, _against(outcome, doubts, identity))
+    verdicts = known.verdicts
+    _refuse(decided, [*verdicts.against(), *_against(doubts, identity), *_unlisted(reading, verdicts)])
+    judged = run if verdicts.signed is None else verdicts.signed.files
     state = reading.review.state(marks)
     seat = sealed.seal.seat_at()
     return SignOff(
@@ -134,7 +139,7 @@ def draft(reading: Reading, decided: Decided, signer: Signer, known: Known, mark
         arm=arm,
         decision=decided.decision,
         reason=decided.reason,
-        outcome=outcome,
+        outcome=verdicts.own_outcome,
         attempts=known.attempts,
         generations_sha256=run.measurements.generations_sha256,
         measurements_sha256=run.verdict.measurements_sha256,
@@ -153,63 +158,75 @@ def draft(reading: Reading, decided: Decided, signer: Signer, known: Known, mark
             fingerprint=_text(seat.get("fingerprint")),
             sampling=gate.sampling,
         ),
-        caveats=(*known.rescored, *caveats(sealed, run.measurements, run.verdict, arm, known.attempts)),
-        signers=(gate.sign_off or SignOffRule()).signers,
+        caveats=(
+            *beside(verdicts),
+            *caveats(sealed, judged.measurements or run.measurements, judged.verdict, arm, known.attempts),
+        ),
+        signers=_signers(reading, verdicts),
         at=signer.at,
         by=signer.by,
         key=signer.key,
+        rescored=verdicts.signed.said if verdicts.signed else None,
+        others=tuple(other.said for other in verdicts.others),
     )
 
 
-def check_signoffs(reading: Reading, entries: Sequence[Stored]) -> list[SignOff]:
-    """Derive every sign-off of a run again, from the records and marks that it names. Raises TamperedError."""
-    found = signoffs(reading.run.store, entries)
-    for stored, signed in found:
-        before = with_ancestors(entries, set(stored.entry.previous))
-        known = _known(reading, [one for one in entries if one.sha256 in before], signed.arm)
-        place = f"{reading.run.store.folder / 'signoffs'}: the sign-off of {signed.arm} by {signed.by}"
-        signing_key = stored.entry.body.get("signing_key")
-        if not isinstance(signing_key, str) or fingerprint(signing_key) != signed.key:
-            raise TamperedError(f"{place} is not signed by the key that it names")
-        if (stored.entry.at, stored.entry.by) != (signed.at, signed.by):
-            raise TamperedError(f"{place} is not of the time or person that the ledger names")
-        decided = Decided(arm=signed.arm, decision=signed.decision, reason=signed.reason)
-        try:
-            again = draft(reading, decided, Signer(signed.by, signed.at, signed.key), known, signed.marks)
-        except GatesError as error:
-            raise TamperedError(f"{place} could not have been made: {error.message}") from None
-        if again != signed:
-            raise TamperedError(f"{place}: derived again it differs")
-    return [signed for _, signed in found]
-
-
-def _known(reading: Reading, entries: Sequence[Stored], arm: str) -> Known:
-    store = reading.run.store
-    mine = [one for one in entries if one.entry.gate == store.gate]
-    scored = [one for one in mine if one.entry.kind == "rescore" and said(one, "run", int) == store.number]
+def known_then(reading: Reading, entries: Sequence[Stored], decided: Decided) -> Known:
+    """What these records tell of the candidate that is decided on. Raises UsageError for an unknown re-score."""
+    run, arm = reading.run, decided.arm
+    reading.needed(arm)  # a name that is no candidate's is refused
+    found = given(run.store, entries, arm)
+    signed = None if decided.rescore is None else named(found, decided.rescore)
     return Known(
-        attempts=sum(one.entry.kind == "run" for one in mine),
-        rescored=tuple(f"{told(one)}; {arm}: {_outcome(one, arm)}" for one in scored),
+        attempts=sum(one.entry.kind == "run" and one.entry.gate == run.store.gate for one in entries),
+        verdicts=Verdicts(
+            arm=arm,
+            own=run.verdict,
+            own_standing=own_standing(run.seal, run.verdict),
+            signed=signed,
+            others=tuple(one for one in found if one is not signed),
+        ),
     )
 
 
-def _outcome(rescored: Stored, arm: str) -> str:
-    candidates = rescored.entry.body.get("candidates")
-    return str(candidates.get(arm, "not judged")) if isinstance(candidates, dict) else "not judged"
+def _signers(reading: Reading, verdicts: Verdicts) -> int:
+    """How many must sign: what the sealed gate says, or the gate that judges now where it asks for more."""
+    gates = [reading.run.seal.gate, *([verdicts.signed.files.rescore.gate] if verdicts.signed else [])]
+    return max((gate.sign_off or SignOffRule()).signers for gate in gates)
 
 
-def _standing(reading: Reading, arm: str, entries: Sequence[Stored]) -> tuple[Release, list[SignOff]]:
-    """What the sign-offs of a candidate amount to, and the last one of each key."""
-    found = [signed for _, signed in signoffs(reading.run.store, entries)]
-    needed = (reading.run.seal.gate.sign_off or SignOffRule()).signers
-    return release_of(found, arm, needed), list({s.key: s for s in found if s.arm == arm}.values())
+def _release(reading: Reading, arm: str, entries: Sequence[Stored]) -> Release:
+    run = reading.run
+    needed = (run.seal.gate.sign_off or SignOffRule()).signers
+    known = Ledgered(entries, run.store.gate, run.store.number, own_standing(run.seal, run.verdict).name)
+    return release_of(signoffs(run.store, entries), arm, needed, known)
 
 
-def _against(outcome: Outcome, doubts: Sequence[Doubt], identity: AdapterIdentity) -> list[str]:
-    """What stands against shipping."""
-    found = [] if outcome is Outcome.PASS else [f"the verdict is {outcome.value}"]
-    found += [f"{len(doubts)} items are marked bad"] if doubts else []
+def _signed(reading: Reading, entries: Sequence[Stored], release: Release) -> Verdict:
+    """The verdict that those who released a candidate have signed."""
+    last = release.signed[-1]
+    if last.rescored is None:
+        return reading.run.verdict
+    return named(given(reading.run.store, entries, last.arm), last.rescored.folder).files.verdict
+
+
+def _against(doubts: Sequence[Doubt], identity: AdapterIdentity) -> list[str]:
+    """What stands against shipping beside the verdicts."""
+    found = [f"{len(doubts)} items are marked bad"] if doubts else []
     return found + ([] if identity.files else ["the seal does not know the adapter's bytes"])
+
+
+def _unlisted(reading: Reading, verdicts: Verdicts) -> list[str]:
+    """What a re-score that measured otherwise has found in the texts, and no reading list has asked anybody to read."""
+    measured = verdicts.signed.files.measurements if verdicts.signed else None
+    if measured is None:
+        return []
+    found = reading_list(
+        reading.run.seal.gate, measured, reading.generations.values(), samples=reading.list.samples
+    ).required(verdicts.arm)
+    listed = {(item.key, item.match) for item in reading.items.values()}
+    unread = {(item.key, item.match) for item in found.values()} - listed
+    return [f"the re-score found {len(unread)} items that are on no reading list"] if unread else []
 
 
 def _refuse(decided: Decided, against: Sequence[str]) -> None:

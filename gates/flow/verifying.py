@@ -27,7 +27,7 @@ from gates.flow.recorded import measure_run
 from gates.flow.rescoring import derive_again
 from gates.flow.review import open_reading
 from gates.flow.sharing import check_shared
-from gates.flow.signoff import check_signoffs
+from gates.flow.signed import check_signoffs
 from gates.judge.floors import FloorRule
 from gates.judge.verdict import Verdict, judge
 from gates.measure.figures import Measurements
@@ -286,7 +286,7 @@ def _check_read(folder: Path, cache: Path, ledger: Ledger, notes: _Notes) -> Non
     ]
     if strange:
         raise TamperedError(f"{reading.review.path}: {len(strange)} marks are of no item of this run's reading list")
-    check_signoffs(reading, entries)
+    notes.not_derived.extend(check_signoffs(reading, entries))
     if loose := check_votes(reading, entries):
         notes.not_derived.append(f"{folder / 'votes.jsonl'}: no ledger record holds its last {loose} votes yet")
 

@@ -59,13 +59,17 @@ class Ledger:
         Signed when the stamp has a key. Raises UsageError when that key cannot sign.
         """
         with self.writing():
-            known = self.entries()
-            cut_torn_line(self.path)
-            entry = Entry(previous=heads(known), kind=kind, at=stamp.at, by=stamp.by, gate=gate, body=body)
-            new = self.signed(entry, stamp)
-            append_line(self.path, new.line)
-            self._point((*known, new))
-            return new
+            return self.append_held(kind, gate, body, stamp)
+
+    def append_held(self, kind: Kind, gate: str, body: dict[str, JsonValue], stamp: Stamp) -> Stored:
+        """As `append`, where what is said rests on the ledger as it stands: the caller is `writing` and has read it."""
+        known = self.entries()
+        cut_torn_line(self.path)
+        entry = Entry(previous=heads(known), kind=kind, at=stamp.at, by=stamp.by, gate=gate, body=body)
+        new = self.signed(entry, stamp)
+        append_line(self.path, new.line)
+        self._point((*known, new))
+        return new
 
     def writing(self) -> AbstractContextManager[None]:
         """Hold the ledger against other writers."""

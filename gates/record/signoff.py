@@ -1,16 +1,16 @@
 """The sign-off: one person's decision on one candidate, bound to everything it rests on, and signed.
 
 reports/GATE/NUMBER/signoffs/HASH.json holds it, a ledger record of kind `signoff` its hash, and an SSH signature covers
-that record. What several sign-offs of a candidate amount to is counted here, too.
+that record. What several sign-offs of a candidate amount to: `gates.record.release`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, StringConstraints, model_serializer
 
 from gates.errors import TamperedError
 from gates.record.body import said
@@ -18,6 +18,7 @@ from gates.record.files import write_once
 from gates.record.ledger import Ledger, Stamp, Stored
 from gates.record.seal import AdapterIdentity
 from gates.record.store import RunStore
+from gates.record.verdicts import RescoreVerdict
 from gates.records import Outcome, Record, Sha256, canonical, sha256
 from gates.spec.asking import Sampling
 
@@ -49,8 +50,10 @@ class Doubt(Record):
 class SignOff(Record):
     """One decision on one candidate (`gates.signoff/1`).
 
-    `read` of the `list_sha256` items were required and are read by the signer; the first `marks` lines of review.jsonl
-    and their hash say so. `caveats` are what a reader of this decision must know.
+    `outcome` and the hashes are the run's own; `rescored` is there only where a re-score's verdict is signed in its
+    place, `others` only where there are other re-scores. `read` of the `list_sha256` items were required and are read
+    by the signer; the first `marks` lines of review.jsonl and their hash say so. `caveats` are what a reader of this
+    decision must know.
     """
 
     schema_: Literal["gates.signoff/1"] = Field(default="gates.signoff/1", alias="schema")
@@ -76,6 +79,23 @@ class SignOff(Record):
     at: str
     by: str
     key: str = Field(description="SHA256 fingerprint of the signer's public key")
+    rescored: RescoreVerdict | None = Field(default=None, description="the re-score whose verdict is signed")
+    others: tuple[RescoreVerdict, ...] = Field(default=(), description="what every other re-score of the run says")
+
+    @property
+    def signed_outcome(self) -> Outcome:
+        """What the verdict that is signed says of the candidate."""
+        return self.outcome if self.rescored is None else self.rescored.outcome
+
+    @property
+    def signed_sha256(self) -> Sha256:
+        """Which verdict is signed: the hash of the re-score, or of the run's own verdict."""
+        return self.verdict_sha256 if self.rescored is None else self.rescored.rescore_sha256
+
+    @model_serializer(mode="wrap")
+    def _without_absent_parts(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        document: dict[str, JsonValue] = handler(self)
+        return {key: value for key, value in document.items() if key not in ("rescored", "others") or value}
 
 
 class Entered(NamedTuple):
@@ -86,7 +106,10 @@ class Entered(NamedTuple):
 
 
 def write_signoff(store: RunStore, ledger: Ledger, signoff: SignOff, stamp: Stamp) -> Path:
-    """Write a sign-off and enter it in the ledger, signed by the stamp's key; returns its file."""
+    """Write a sign-off and enter it in the ledger, signed by the stamp's key; returns its file.
+
+    The caller is `writing` the ledger, so that nothing is entered after what the sign-off knows of.
+    """
     data = canonical(signoff.as_json())
     name = sha256(data)
     path = signoff_path(store, signoff)
@@ -96,9 +119,15 @@ def write_signoff(store: RunStore, ledger: Ledger, signoff: SignOff, stamp: Stam
         "arm": signoff.arm,
         "decision": signoff.decision,
         "signoff_sha256": name,
+        **_rescored(signoff),
     }
-    ledger.append("signoff", store.gate, body, stamp)
+    ledger.append_held("signoff", store.gate, body, stamp)
     return path
+
+
+def _rescored(signoff: SignOff) -> dict[str, JsonValue]:
+    """What the ledger says of the re-score that is signed; nothing where the run's own verdict is."""
+    return {} if signoff.rescored is None else {"rescored": str(signoff.rescored)}
 
 
 def signoff_path(store: RunStore, signoff: SignOff) -> Path:
@@ -123,35 +152,7 @@ def _read(store: RunStore, stored: Stored) -> Entered:
             f"{path}: SHA-256 is {sha256(data)}, the ledger says {name}", next_step="restore the file from its commit"
         )
     found = SignOff.parse(data, where=str(path))
-    if (found.arm, found.decision) != (said(stored, "arm", str), said(stored, "decision", str)):
+    told = (said(stored, "arm", str), said(stored, "decision", str), stored.entry.body.get("rescored"))
+    if told != (found.arm, found.decision, _rescored(found).get("rescored")):
         raise TamperedError(f"{path}: it is not the decision that the ledger names")
     return Entered(stored, found)
-
-
-class Release(NamedTuple):
-    """What the sign-offs of a candidate amount to: `given` of `needed` signatures to ship, and who holds it back."""
-
-    given: int
-    needed: int
-    held_by: tuple[str, ...]
-
-    @property
-    def complete(self) -> bool:
-        """Whether the candidate may ship."""
-        return self.given >= self.needed and not self.held_by
-
-    def __str__(self) -> str:
-        if self.held_by:
-            return f"held by {', '.join(self.held_by)}"
-        return f"released, {self.given} of {self.needed} signatures" if self.complete else self._missing()
-
-    def _missing(self) -> str:
-        return f"not released: {self.given} of {self.needed} signatures by different people with different keys"
-
-
-def release_of(found: Iterable[SignOff], arm: str, needed: int) -> Release:
-    """Count the sign-offs of a candidate: of each key the last one, and no person or key twice."""
-    last = {one.key: one for one in found if one.arm == arm}.values()
-    for_it = [one for one in last if one.decision != "hold"]
-    given = min(len(for_it), len({one.by for one in for_it}))
-    return Release(given, needed, tuple(sorted({one.by for one in last if one.decision == "hold"})))

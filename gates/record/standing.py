@@ -95,6 +95,15 @@ def standing_of(history: History, seal: Sha256) -> Standing:
     return Standing(name="prospective", reason="sealed before any generation of this gate.")
 
 
+def own_standing(seal: Seal, verdict: Verdict) -> Standing:
+    """The standing of a run's own verdict; of one that an earlier gates wrote without it, as the seal shows."""
+    if verdict.standing is not None:
+        return verdict.standing
+    if not seal.runs_before:
+        return Standing(name="prospective", reason="sealed before any generation of this gate.")
+    return Standing(name="post-hoc", reason=f"sealed after {seal.runs_before} earlier run(s) of this gate had begun.")
+
+
 def attempts_at(history: History, gate: str, seal: Sha256, more: int = 0) -> Attempts:
     """Everything tried so far, of a gate and of the candidates that its `seal` binds; `more`: tries not entered yet."""
     _, sealed = history.seals[seal]

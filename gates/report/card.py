@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import yaml
 
 from gates.errors import UsageError
 from gates.judge.axes import AxisVerdict
 from gates.judge.verdict import CandidateVerdict, Verdict
+from gates.record.ledger import Stored
 from gates.record.seal import SealOnDisk
+from gates.record.verdicts import outcome_in, told_of
 from gates.records import Outcome
 from gates.report.markdown import standing
 from gates.report.marks import code, plain, table
@@ -18,10 +21,13 @@ from gates.report.wording import ANSWERS, FIRST, SYMBOLS, caution, in_order, thr
 _FRONT = re.compile(r"\A---\n(.*?)^---\n", re.DOTALL | re.MULTILINE)
 
 
-def card_body(sealed: SealOnDisk, run: tuple[int, int], verdict: Verdict, candidate: str) -> str:
+def card_body(
+    sealed: SealOnDisk, run: tuple[int, int], verdict: Verdict, candidate: str, rescored: Sequence[Stored] = ()
+) -> str:
     """The block for people: answer, figures, caveats, what it rests on, how to check; `run` is its number of so many.
 
-    Raises UsageError for a name that is no candidate of the run.
+    `rescored` are the ledger's records of the run's re-scores: one that says otherwise stands in the heading. Raises
+    UsageError for a name that is no candidate of the run.
     """
     judged = _candidate(verdict, candidate)
     gate = sealed.seal.gate
@@ -36,19 +42,27 @@ def card_body(sealed: SealOnDisk, run: tuple[int, int], verdict: Verdict, candid
     ]
     return "\n".join(
         [
-            f"## Gate: {SYMBOLS[judged.outcome]} {judged.outcome.value}{caution(verdict)}",
+            f"## Gate: {SYMBOLS[judged.outcome]} {judged.outcome.value}{caution(verdict)}"
+            + _but(rescored, candidate, judged),
             "",
             f"*{plain(gate.question)}* {plain(candidate)} {ANSWERS[judged.outcome]}.",
             "",
             *table(["axis", "verdict", "figure", "required"], rows),
             f"Standing: {plain(standing(sealed, verdict))} Run {run[0]} of {run[1]} that this gate has had.",
             "",
+            *([*(f"- {plain(told_of(one, candidate))}" for one in rescored), ""] if rescored else []),
             *([f"Caveats:\n\n{chr(10).join(caveats)}\n"] if caveats else []),
             *table(["what", "SHA-256"], _rests_on(sealed, verdict, candidate)),
             f"To check: `gates verify` in the workspace that holds `{gate.name}`; `gates verify --adapter PATH` says "
             "which verdict an adapter's bytes have.",
         ]
     )
+
+
+def _but(rescored: Sequence[Stored], candidate: str, judged: CandidateVerdict) -> str:
+    """What re-scores say otherwise, for the heading."""
+    other = [one for one in rescored if outcome_in(one, candidate) != judged.outcome.value]
+    return "".join(f"; but {plain(told_of(one, candidate))}" for one in other)
 
 
 def card_index(sealed: SealOnDisk, number: int, verdict: Verdict, candidate: str) -> str:

@@ -6,7 +6,7 @@ Inspect, so each has a log of its own; a generation seed is an epoch, in the gat
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,7 +17,9 @@ from gates.errors import TamperedError, UsageError
 from gates.judge.axes import AxisVerdict
 from gates.judge.verdict import Verdict
 from gates.measure.figures import ArmMeasurements, DamageFigures, Measurements, MemorisationFigures
+from gates.record.ledger import Stored
 from gates.record.seal import SealOnDisk
+from gates.record.verdicts import told_of
 from gates.records import Generation, digest
 
 _STOPPED = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
@@ -25,7 +27,10 @@ _STOPPED = {"stop": "stop", "length": "max_tokens", "content_filter": "content_f
 
 @dataclass(frozen=True)
 class Told:
-    """A finished run as far as a log tells of it; `started` and `ended` are times in ISO 8601."""
+    """A finished run as far as a log tells of it; `started` and `ended` are times in ISO 8601.
+
+    `rescored` are the ledger's records of its re-scores.
+    """
 
     sealed: SealOnDisk
     number: int
@@ -33,6 +38,7 @@ class Told:
     verdict: Verdict
     started: str
     ended: str
+    rescored: Sequence[Stored] = ()
 
 
 def eval_log(told: Told, arm: str, generations: Iterable[Generation]) -> dict[str, JsonValue]:
@@ -96,6 +102,7 @@ def _metadata(told: Told, arm: str) -> dict[str, JsonValue]:
         "outcome": None if judged is None else judged.outcome.value,
         "standing": None if told.verdict.standing is None else str(told.verdict.standing),
         "generations_sha256": told.measurements.generations_sha256,
+        **({"rescores": [told_of(one, arm) for one in told.rescored]} if judged and told.rescored else {}),
     }
 
 

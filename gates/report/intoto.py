@@ -6,13 +6,17 @@ with the tool that your policy engine reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
 from gates.errors import UsageError
 from gates.judge.verdict import Verdict
+from gates.record.body import said
+from gates.record.ledger import Stored
 from gates.record.seal import SealOnDisk
+from gates.record.standing import own_standing
+from gates.record.verdicts import outcome_in, standing_in, told_of, weighs
 from gates.records import Outcome, Sha256
 from gates.report.wording import is_imported
 
@@ -20,11 +24,14 @@ STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
 
 
-def statement(sealed: SealOnDisk, arm: str, verdict: Verdict, files: Mapping[str, Sha256]) -> dict[str, JsonValue]:
+def statement(
+    sealed: SealOnDisk, arm: str, verdict: Verdict, files: Mapping[str, Sha256], rescored: Sequence[Stored] = ()
+) -> dict[str, JsonValue]:
     """The statement about a candidate: its adapter's files are the subject, the axes its tests.
 
     `files` are the run's files by name, each with its SHA-256. The predicate knows no INCONCLUSIVE and no INVALID: only
-    PASS is PASSED, everything else FAILED; the outcome itself stands in the annotations of verdict.json. Raises
+    PASS is PASSED, everything else FAILED; the outcome itself stands in the annotations of verdict.json. `rescored` are
+    the ledger's records of the run's re-scores: where one that says otherwise weighs, a PASS is WARNED. Raises
     UsageError for what is no candidate, for an adapter that is sealed by its model card alone, and for imported texts.
     """
     judged = verdict.candidates.get(arm)
@@ -47,22 +54,38 @@ def statement(sealed: SealOnDisk, arm: str, verdict: Verdict, files: Mapping[str
     told: dict[str, dict[str, JsonValue]] = {"verdict.json": {"outcome": judged.outcome.value, "axes": outcomes}}
     if verdict.standing is not None:
         told["verdict.json"]["standing"] = str(verdict.standing)
+    own = own_standing(sealed.seal, verdict).name
+    warned: list[JsonValue] = [
+        told_of(one, arm)
+        for one in rescored
+        if outcome_in(one, arm) != Outcome.PASS.value and weighs(standing_in(one), own)
+    ]
+    passing = "WARNED" if warned else "PASSED"
     return {
         "_type": STATEMENT,
         "subject": [_descriptor(name, digest) for name, digest in adapter.items()],
         "predicateType": PREDICATE,
         "predicate": {
-            "result": "PASSED" if judged.outcome is Outcome.PASS else "FAILED",
+            "result": passing if judged.outcome is Outcome.PASS else "FAILED",
             "configuration": [
                 _descriptor(sealed.seal.gate_file, sealed.seal.binding.gate, {"canonicalised": "RFC 8785"}),
                 _descriptor(sealed.path.name, sealed.sha256),
                 *(_descriptor(name, digest, told.get(name)) for name, digest in files.items()),
+                *(_rescore(one, arm) for one in rescored),
             ],
             "passedTests": passed,
-            "warnedTests": [],
+            "warnedTests": warned,
             "failedTests": failed,
         },
     }
+
+
+def _rescore(entered: Stored, arm: str) -> dict[str, JsonValue]:
+    """A re-score's verdict, what must be said before its outcome first."""
+    body = entered.entry.body
+    told: dict[str, JsonValue] = {key: body[key] for key in ("first", "asked", "standing") if key in body}
+    name = f"re-score {said(entered, 'rescore', int):03d} verdict.json"
+    return _descriptor(name, said(entered, "verdict_sha256", str), {**told, "outcome": outcome_in(entered, arm)})
 
 
 def _descriptor(name: str, digest: str, annotations: dict[str, JsonValue] | None = None) -> dict[str, JsonValue]:

@@ -13,6 +13,7 @@ from gates.judge.axes import AxisVerdict
 from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements
 from gates.record.seal import Seal, SealOnDisk
+from gates.record.standing import own_standing
 from gates.records import canonical
 from gates.report.figures import figures
 from gates.report.marks import bullets, code, plain, table
@@ -86,11 +87,7 @@ def title(verdict: Verdict) -> str:
 
 def standing(sealed: SealOnDisk, verdict: Verdict) -> str:
     """Whether the rule was fixed before anything was seen, in one sentence."""
-    if verdict.standing is not None:
-        return str(verdict.standing)
-    if not sealed.seal.runs_before:
-        return "prospective: sealed before any generation of this gate."
-    return f"post-hoc: sealed after {sealed.seal.runs_before} earlier run(s) of this gate had begun."
+    return str(own_standing(sealed.seal, verdict))
 
 
 def _amendment(sealed: SealOnDisk) -> list[str]:

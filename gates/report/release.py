@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import PurePath
 
 from gates.judge.axes import AxisVerdict
 from gates.judge.verdict import Verdict
 from gates.measure.figures import ArmMeasurements, Measurements, MemorisationFigures, Unmeasured, VoiceFigures
+from gates.record.release import Release
+from gates.record.rescore import before
 from gates.record.seal import SealOnDisk
-from gates.record.signoff import Release, Serving, SignOff
+from gates.record.signoff import Serving, SignOff
+from gates.record.verdicts import RescoreVerdict
 from gates.records import Outcome
 from gates.report.markdown import standing
 from gates.report.marks import code, plain, table
@@ -79,9 +82,9 @@ def _rate(base: ArmMeasurements | None) -> str:
     return f"{figures.hits} of {figures.generations} ({figures.rate:.3f})"
 
 
-def readme_block(gate: Gate, verdict: Verdict, signed: Sequence[SignOff], release: Release) -> str:
-    """The block for the adapter's README, between its markers; `signed` are the sign-offs that release it."""
-    last = signed[-1]
+def readme_block(gate: Gate, verdict: Verdict, release: Release) -> str:
+    """The block for the adapter's README, between its markers; `verdict` is the one that was signed."""
+    signed, last = release.signed, release.signed[-1]
     axes = in_order(verdict.candidates[last.arm].axes)
     lines = [
         BEGIN,
@@ -89,10 +92,11 @@ def readme_block(gate: Gate, verdict: Verdict, signed: Sequence[SignOff], releas
         "",
         f"{plain(gate.question)}",
         "",
-        f"**{SYMBOLS[last.outcome]} {last.outcome.value}{caution(verdict)}**, {plain(release)}:",
+        f"{_headline(verdict, last)}, {plain(release)}:",
         "",
         *(f"- {plain(one.by)}, {plain(one.at)}, {_decided(one)} (key {code(one.key)})" for one in signed),
         "",
+        *_side_by_side(last),
         *table(["axis", "verdict", "figure", "against"], [_row(axis) for axis in axes]),
         "What a reader must know:",
         "",
@@ -108,13 +112,46 @@ def readme_block(gate: Gate, verdict: Verdict, signed: Sequence[SignOff], releas
     return "\n".join(lines) + "\n"
 
 
+def _headline(verdict: Verdict, last: SignOff) -> str:
+    """The outcome that is signed, and at once every verdict on the same texts that says otherwise."""
+    other = [
+        f"{_first(one)}**{_said(one.outcome)}** by {plain(one)} ({plain(one.standing.name)})" for one in last.others
+    ]
+    differ = [told for told, one in zip(other, last.others, strict=True) if one.outcome is not last.signed_outcome]
+    if last.rescored is None:
+        return ", but ".join([f"**{_said(last.outcome)}{caution(verdict)}**", *differ])
+    if last.outcome is not last.signed_outcome:
+        differ.insert(0, f"**{_said(last.outcome)}** by the run's own verdict")
+    signed = f"{_first(last.rescored)}**{_said(last.signed_outcome)}{caution(verdict)}** by {plain(last.rescored)}"
+    return ", but ".join([signed, *differ])
+
+
+def _first(one: RescoreVerdict) -> str:
+    """What must be said before the outcome of a re-score."""
+    return f"{plain(before(one.first).strip())} " if one.first else ""
+
+
+def _side_by_side(last: SignOff) -> list[str]:
+    """Every verdict on the same texts, the signed one marked; nothing where there is one alone."""
+    rows = [["the run's own", _said(last.outcome), "→" if last.rescored is None else ""]]
+    found = [*([last.rescored] if last.rescored else []), *last.others]
+    rows += [
+        [plain(one), f"{_first(one)}{_said(one.outcome)} ({plain(one.standing)})", "→" if one is last.rescored else ""]
+        for one in sorted(found, key=lambda one: one.folder)
+    ]
+    return table(["verdict on the same texts", "says", "signed"], rows) if found else []
+
+
+def _said(outcome: Outcome) -> str:
+    return f"{SYMBOLS[outcome]} {outcome.value}"
+
+
 def _decided(one: SignOff) -> str:
     return f"{'ships with a waiver' if one.decision == 'waive' else 'ships'}: {plain(one.reason)}"
 
 
 def _row(axis: AxisVerdict) -> list[str]:
-    outcome = f"{SYMBOLS[axis.outcome]} {axis.outcome.value}"
-    return [plain(axis.axis), outcome, value_of(axis), threshold_of(axis)]
+    return [plain(axis.axis), _said(axis.outcome), value_of(axis), threshold_of(axis)]
 
 
 def _form(signed: SignOff) -> list[list[str]]:
@@ -123,6 +160,7 @@ def _form(signed: SignOff) -> list[list[str]]:
     return [
         ["seal", code(signed.seal)],
         ["verdict", code(signed.verdict_sha256)],
+        *([["re-score", code(signed.rescored.rescore_sha256)]] if signed.rescored else []),
         *([f"adapter {plain(name)}", code(value)] for name, value in (form.adapter.files or {}).items()),
         ["base", f"{code(_base(form))} card {code(form.base_card_sha256)}"],
         ["server", code(f"{form.server_version} {form.fingerprint}")],

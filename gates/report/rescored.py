@@ -110,7 +110,7 @@ def _said(outcome: Outcome | None) -> str:
 def _held_rows(held: Sequence[HeldRule]) -> Iterable[list[str]]:
     for row in held:
         rivals = [other.rule for other in held if other.axis == row.axis]
-        rule = f"{'→ ' if row.judges_now else ''}{_rule(row.rule, rivals)}"
+        rule = f"{'→ ' if row.judges_now else ''}{rule_words(row.rule, rivals)}"
         by = "; ".join(row.held_by) or "no seal"
         if not row.overall:
             yield [row.axis, rule, by, "–", row.note or "not judged", "–"]
@@ -120,7 +120,7 @@ def _held_rows(held: Sequence[HeldRule]) -> Iterable[list[str]]:
             rule, by = "", ""
 
 
-def _rule(rule: Mapping[str, object], rivals: Iterable[Mapping[str, object]]) -> str:
+def rule_words(rule: Mapping[str, object], rivals: Iterable[Mapping[str, object]]) -> str:
     """A rule in one line: its floor, and everything in which the rules for its axis differ."""
     mine, others = _flat(rule), [_flat(rival) for rival in rivals]
     floor = [str(rule["floor"])] if rule.get("floor") and rule.get("margin") is None else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gates.flow.review import Reading
 from gates.measure.figures import MemorisationFigures, SelfCollision
-from gates.record.signoff import release_of
+from gates.record.release import release_of
 from gates.report.release import caveats
 from gates.stats import poisson_ratio
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from gates.errors import RefusedError, TamperedError, UsageError
-from gates.flow.review import Reading, open_reading
+from gates.flow.review import Reading
 from gates.flow.signoff import Decided, Signed, sign_off
 from gates.flow.verifying import verify
 from gates.record.ledger import Ledger, Stamp
@@ -19,7 +19,7 @@ from gates.record.review import Said
 from gates.record.signing import fingerprint, public_key
 from gates.record.signoff import signoffs, write_signoff
 from gates.records import canonical, sha256
-from tests.finished import TWO, finished_run, two_voices, world_of
+from tests.finished import world_of
 from tests.flow.conftest import gates
 
 SHIP = Decided(arm="two", decision="ship", reason="reads well")
@@ -120,40 +120,6 @@ def test_it_binds_everything_and_prints_what_goes_with_the_adapter(reading: Read
     found = verify(run.workspace, reading.cache)
     assert (found.breaks, found.not_derived) == ((), ())
     assert any("2 records are signed" in sentence for sentence in found.signatures)
-
-
-def test_two_signers_are_two_people_with_two_keys(tmp_path: Path, made_cache: Path) -> None:
-    folder = finished_run(tmp_path / "work", made_cache, two_voices, **TWO, sign_off={"signers": 2, "samples": 1})
-    reading = open_reading(folder, made_cache)
-    first, second = make_key(tmp_path / "keys"), make_key(tmp_path / "keys", "second")
-    for by in ("ann", "bob"):
-        read_all(reading, "two", by)
-    made = signed(reading, first)
-    assert (str(made.release), made.readme) == (
-        "not released: 1 of 2 signatures by different people with different keys",
-        "",
-    )
-    assert not signed(reading, first, "bob").release.complete
-    assert not signed(reading, second, "bob").release.complete
-    assert signed(reading, first).release.complete
-    held = signed(reading, second, "bob", Decided(arm="two", decision="hold", reason="second thoughts"))
-    assert str(held.release) == "held by bob"
-    assert verify(reading.run.workspace, made_cache).breaks == ()
-
-
-def test_a_re_score_is_told_to_whoever_reads_the_decision(
-    reading: Reading, key: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GATES_CACHE", str(reading.cache))
-    read_all(reading, "two", "ann")
-    before = signed(reading, key).signoff.caveats
-    ended = gates("rescore", reading.run.store.folder, "--rule", "pairwise-calibrated@1", "--reason", "a stricter rule")
-    assert ended.returncode in {0, 1, 3, 4}, ended.stderr
-    after = signed(reading, key).signoff.caveats
-    (added,) = [sentence for sentence in after if sentence not in before]
-    assert added.startswith("re-scored 001, rule pairwise-calibrated@1: ")
-    assert "; two: " in added
-    assert verify(reading.run.workspace, reading.cache).breaks == ()
 
 
 def test_other_adapter_bytes_are_not_signed(reading: Reading, key: Path) -> None:
