@@ -12,11 +12,10 @@ from gates.measure.figures import (
     MemorisationFigures,
     NearRun,
     Run,
-    SeatsFigures,
     Unmeasured,
     VoiceFigures,
 )
-from gates.report.marks import code, plain, table
+from gates.report.marks import plain, table
 from gates.report.wording import number
 from gates.stats import clopper_pearson
 
@@ -33,7 +32,6 @@ def figures(measurements: Measurements) -> list[str]:
         *_leaks(measurements.leaks),
         *_damage(measurements),
         *_validity(measurements),
-        *_seats(measurements.seats),
     ]
 
 
@@ -199,24 +197,3 @@ def _validity(measurements: Measurements) -> list[str]:
     ]
     head = ["arm", "generations", "errors", "empty", "repeated between seeds", "prompts altered"]
     return ["### Validity", "", *table(head, rows)]
-
-
-def _seats(found: SeatsFigures | None) -> list[str]:
-    if found is None:
-        return []
-    rows = [
-        [
-            code(seat.seat),
-            ", ".join(f"{plain(arm)} {count}" for arm, count in seat.texts.items()),
-            str(sum(seat.errors.values())),
-            plain("; ".join(seat.unlike)) or "the same",
-            str(len(seat.lost)),
-            "yes" if seat.closed else "no",
-        ]
-        for seat in found.seats
-    ]
-    matched = (
-        f"{found.blocks - found.split} of {found.blocks} prompts and seeds had all their arms answered by one seat."
-    )
-    head = ["seat", "texts by arm", "no answer", "against the first", "times lost", "looked at again"]
-    return ["### Seats", "", *table(head, rows), matched, ""]

@@ -17,6 +17,7 @@ from gates.record.standing import own_standing
 from gates.records import canonical
 from gates.report.figures import figures
 from gates.report.marks import bullets, code, plain, table
+from gates.report.seat import SEATS, matched_blocks, seat_rows
 from gates.report.wording import SYMBOLS, caution, in_order, threshold_of, value_of
 from gates.spec.operating import OperatingCharacteristics, own_rules
 
@@ -48,6 +49,7 @@ def markdown(
         *bullets("Deviations from the sealed context", deviations, "None."),
         *(bullets("The seat", seat, "") if seat else ()),
         *figures(measurements),
+        *_several(sealed.seal, measurements),
         *_controls(verdict),
         *_operating(sealed),
         *_record(sealed, measurements, verdict),
@@ -210,6 +212,18 @@ def _record(sealed: SealOnDisk, measurements: Measurements, verdict: Verdict) ->
         ["exclusions", plain(seal.gate.declarations.exclusions)],
     ]
     return ["## Record", "", *table(["what", "which"], rows), *(f"- {code(line)}" for line in made), ""]
+
+
+def _several(seal: Seal, measurements: Measurements) -> list[str]:
+    """Which of several seats answered what; nothing where there is one."""
+    found = measurements.seats
+    if found is None:
+        return []
+    rows = [
+        [code(seat), code(version), code(mark), *map(plain, rest)]
+        for seat, version, mark, *rest in seat_rows(seal, found)
+    ]
+    return ["### Seats", "", *table(SEATS, rows), matched_blocks(found), ""]
 
 
 def _seats(seal: Seal) -> list[list[str]]:

@@ -61,6 +61,23 @@ def write(gate: Path, lines: list[Line], name: str = "old | <b>.jsonl") -> Path:
     return path
 
 
+def test_texts_are_imported_under_a_gate_of_several_seats(gate: Path) -> None:
+    """None of its seats is asked, so that none is said to have answered."""
+    several = json.loads(gate.read_text("utf-8"))
+    one = several.pop("seat")
+    several["seats"] = [one, {**one, "base_url": "http://127.0.0.1:10/v1"}]
+    gate.write_text(json.dumps(several), "utf-8")
+    found = json.loads(gates("import", write(gate, rows()), "--gate", gate, *MAP, "--json").stdout)
+    assert found["standing"]["name"] == "imported"
+    assert {axis["outcome"] for axis in found["candidates"]["one"]["axes"].values()} <= {"PASS", "FAIL", "INCONCLUSIVE"}
+    folder = Path(found["run"])
+    assert "seats" not in json.loads((folder / "measurements.json").read_bytes())
+    report = (folder / "report.md").read_text("utf-8")
+    assert "| seat | unknown |" in report
+    assert "127.0.0.1" not in report
+    assert gates("verify", gate.parents[1]).returncode == 0
+
+
 def test_old_texts_become_a_run_that_says_for_ever_that_it_was_imported(gate: Path) -> None:
     file = write(gate, rows())
     ended = gates("import", file, "--gate", gate, *MAP, "--json")

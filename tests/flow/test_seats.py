@@ -21,7 +21,10 @@ from gates.records import canonical
 from gates.seat.generate import plan
 from gates.spec.load import load_gate
 from tests.flow.conftest import Ended, gates, lines
+from tests.flow.test_judging import JUDGED, LABELLED, Judge
+from tests.flow.test_killed import command
 from tests.flow.threaded import Seat, running
+from tests.kills import STARTED, killed_at
 from tests.seat.faulty import card
 from tests.small import BEATS, small_workspace
 
@@ -134,7 +137,11 @@ def test_requests_are_dealt_in_whole_blocks_by_the_sealed_order(
     assert set(sealed.seal.context["seat"]) == set(urls)
 
     report = (folder(gate) / "report.md").read_text("utf-8")
-    assert f"| `{urls[1]}` | base {len(BEATS)}, one {len(BEATS)} | 0 | the same | 0 | yes |" in report
+    assert (
+        f"| `{urls[1]}` | `0.33.0` | `f-1` | base {len(BEATS)}, one {len(BEATS)} | 0 | the same | 0 | yes |" in report
+    )
+    page = (folder(gate) / "report.html").read_text("utf-8") if gates("report", folder(gate)).returncode == 0 else ""
+    assert f'<tr><th scope="row">{urls[1]}</th><td>0.33.0</td><td>f-1</td><td>base {len(BEATS)}, one' in page
     assert f"{len(BEATS) * 2} of {len(BEATS) * 2} prompts and seeds had all their arms answered by one seat." in report
     assert f"| seat | `{urls[1]}` `0.33.0 f-1` |" in report
     assert report.count(": repeatable: 3 of 3 requests made twice alone gave one text") == 2
@@ -191,6 +198,48 @@ def test_without_a_seat_it_stops_and_then_continues(gate: Path, seats: tuple[Sea
     assert found[: len(before)] == before
     assert phases(gate, *seats)[-3:] == [("lost", 1), ("start", 0), ("end", 0)]
     assert "it did not answer when the run went on" in warnings(gate)
+    assert gates("verify", gate.parents[1]).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_goes_on_as_it_was_dealt(gate: Path, done: tuple[Path, Ended], home: Path) -> None:
+    STARTED.set_forkserver_preload(["gates.cli.gate"])
+    assert killed_at(60, gate.parents[1], command, home / "cache", "run", gate) == [], "it dies in the middle"
+    written = (folder(gate) / "generations.jsonl").read_bytes().splitlines(keepends=True)
+    whole = [json.loads(line) for line in written if line.endswith(b"\n")]
+    assert 2 < len(whole) < TEXTS
+    ended = gates("run", gate)
+    found = complete(gate, ended)
+    assert found[: len(whole)] == whole
+    assert set(Counter((g["arm"], g["seat"]) for g in found).values()) == {len(BEATS)}
+    texts = {(g["arm"], g["prompt"], g["seed"]): (g["seat"], g["text"]) for g in found}
+    undisturbed = lines(folder(done[0]) / "generations.jsonl")
+    assert texts == {(g["arm"], g["prompt"], g["seed"]): (g["seat"], g["text"]) for g in undisturbed}
+    assert ended.returncode == done[1].returncode
+    assert gates("verify", gate.parents[1]).returncode == 0
+
+
+def test_a_judge_whose_seat_dies_goes_on_at_the_other(tmp_path: Path, seats: tuple[Seat, Seat], home: Path) -> None:
+    first, _ = map(Judge, seats)
+    first.tokens = lambda number: first.seat.faulty.die() or (" Yes", "no.") if number == 30 else (" Yes", "no.")
+    # A second attempt tells an answer that was cut off from a seat that is gone.
+    gate = write(tmp_path, [{**one, "attempts": 2} for one in listed(*seats)], **JUDGED)
+    (gate.parent / "labelled.jsonl").write_text("\n".join(map(json.dumps, LABELLED)), "utf-8")
+    try:
+        flow.seal(gate, world([]))
+        ended = gates("run", gate)
+    finally:
+        for seat in seats:
+            seat.faulty.always = seat.tell
+    complete(gate, ended)
+    found = lines(folder(gate) / "judgements.jsonl")
+    assert len({(j["arm"], j["prompt"], j["seed"], j["order"]) for j in found}) == len(found) == 2 * (20 + TEXTS)
+    asked = Counter(j["seat"] for j in found)
+    urls = [seat.faulty.url for seat in seats]
+    assert 0 < asked[urls[0]] < 30
+    assert asked.total() == asked[urls[0]] + asked[urls[1]]
+    assert [j["seat"] for j in found] == sorted((j["seat"] for j in found), key=urls.index), "one, then the other"
+    assert "as the judge: judging stopped at" in warnings(gate)
     assert gates("verify", gate.parents[1]).returncode == 0
 
 

@@ -20,6 +20,7 @@ from gates.report.html.model import Matched, Page
 from gates.report.html.pictures import pictures_of_voice
 from gates.report.html.texts import flags, own_flags, title, why
 from gates.report.markdown import standing
+from gates.report.seat import SEATS, matched_blocks, seat_rows
 from gates.report.wording import ANSWERS, SYMBOLS, in_order, threshold_of, value_of
 from gates.spec.source import printable
 
@@ -45,6 +46,7 @@ class Beat(NamedTuple):
 def render(page: Page) -> str:
     """The page of a run."""
     css, js = part("page.css"), part("page.js")
+    several = page.measurements.seats
     beats = _beats(page)
     answers = [answer for beat in beats for _, row in beat.seeds for answer in row]
     return (
@@ -60,6 +62,9 @@ def render(page: Page) -> str:
             ways=_ways(page),
             readers=readers_rows(page.measurements, page.readers),
             reader_head=HEAD,
+            seats=seat_rows(page.sealed.seal, several) if several else (),
+            seat_head=SEATS,
+            blocks=matched_blocks(several) if several else "",
             axes=list(dict.fromkeys(axis.axis for axis in in_order(_axes(page)))),
             standing=standing(page.sealed, page.verdict),
             signed=any(event.startswith("sign-off") for event in page.events),
