@@ -38,7 +38,7 @@ SEATS = (
 
 def seat_rows(seal: Seal, found: SeatsFigures) -> list[tuple[str, ...]]:
     """The cells under SEATS: what is sealed of each of several seats, and what it gave."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for seat in found.seats:
         sealed = seal.seat_at(seat.seat)
         rows.append(
