@@ -1,17 +1,35 @@
-"""YAML that others write for other programs, anchors and merges included: read as data, within bounds."""
+"""Files that others write for other programs, YAML with anchors and merges included: read as data, within bounds."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import yaml
 from pydantic import JsonValue
 
-from gates.errors import UsageError
-from gates.spec.source import printable, read_text
+from gates.errors import InputError, UsageError
+from gates.spec.source import printable, read_bytes, read_text
 from gates.spec.tree import MAX_VALUES
 
 _NEXT = "name a YAML file that its own program reads"
+MAX_JSON = 8_000_000
+
+
+def read_object(path: Path, next_step: str) -> dict[str, JsonValue]:
+    """The object in a JSON file, such as a model's config.json.
+
+    Raises UsageError, with `next_step`, when it holds none, or is no regular file of at most 8 MB.
+    """
+    try:
+        document = json.loads(read_bytes(path, MAX_JSON))
+    except InputError as error:
+        raise UsageError(f"{path}: cannot be read: {error.problems[0].rule}", next_step=next_step) from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: no JSON: {str(error)[:200]}", next_step=next_step) from None
+    if not isinstance(document, dict):
+        raise UsageError(f"{path}: not a JSON object", next_step=next_step)
+    return document
 
 
 def read_foreign(path: Path) -> JsonValue:

@@ -28,7 +28,7 @@ def read_text(path: Path) -> str:
     Raises InputError for a file that is missing, a folder or device, over 1 MB, not UTF-8, or that holds a byte-order
     mark, control characters or exotic line separators; each with its line.
     """
-    data = _read(path)
+    data = read_bytes(path)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise unreadable(path, 1, shown(data[:2]), "the file is UTF-16", "save it as UTF-8")
     try:
@@ -49,21 +49,22 @@ def read_text(path: Path) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _read(path: Path) -> bytes:
+def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
+    """The bytes of a regular file of at most `most`. Raises InputError for anything else, a pipe or device included."""
     try:
         if path.is_dir():
             raise unreadable(path, 0, "", "this is a folder", "name the file in it")
         if path.exists() and not path.is_file():
             raise unreadable(path, 0, "", "this is not a regular file")
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(most + 1)
     except FileNotFoundError:
         raise unreadable(path, 0, "", "there is no such file", "check the path") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise unreadable(path, 0, "", f"the file cannot be read: {reason}") from None
-    if len(data) > MAX_BYTES:
-        raise unreadable(path, 0, "", f"the file is larger than {MAX_BYTES:,} bytes", "is this the right file?")
+    if len(data) > most:
+        raise unreadable(path, 0, "", f"the file is larger than {most:,} bytes", "is this the right file?")
     return data
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from gates.seat.operate.fit import (
 )
 from gates.seat.operate.peft import adapter_config, largest_rank, no_rank
 from gates.seat.operate.sizes import GIB, MIB, gib, parse_size
+from gates.spec.foreign import read_object
 
 
 class _Size(click.ParamType[int]):
@@ -31,6 +32,14 @@ class _Size(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ARG002 - click's interface
         return value if isinstance(value, int) else parse_size(str(value))
+
+
+class _Share(click.FloatRange):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        share = float(super().convert(value, param, ctx))
+        if math.isnan(share):
+            self.fail("nan is no share", param, ctx)
+        return share
 
 
 SIZE = _Size()
@@ -54,17 +63,17 @@ _NEXT = "name the folder of a Hugging Face model, or its config.json (of a GGUF 
 @click.option("--weights", type=SIZE, help="Bytes of the weights; of the *.safetensors beside the config without it.")
 @click.option("--card-total", type=SIZE, help="The card's memory.")
 @click.option("--card-free", type=SIZE, help="What is free on it when the server starts.")
-@click.option("--fraction", type=click.FloatRange(0, 1, min_open=True), help="--gpu-memory-utilization to try.")
+@click.option("--fraction", type=_Share(0, 1, min_open=True), help="--gpu-memory-utilization to try.")
 @click.option("--seen-tokens", type=click.IntRange(1, 10**10), help="KV tokens that a running server reports.")
 @as_json
 def fit(model: Path, adapters: tuple[Path, ...], json_wanted: bool, **given: Any) -> int:
     """Say what fits: MODEL is a Hugging Face model folder or its config.json.
 
-    Exit 1 where vLLM would refuse to start at --fraction.
+    Exit 1 where vLLM would refuse to start at --fraction, or run out of memory.
     """
     _check_given(given)
     config = model / "config.json" if model.is_dir() else model
-    shape = ModelShape.of(_document(config), where=str(config))
+    shape = ModelShape.of(read_object(config, _NEXT), where=str(config))
     sizes = {path: _adapter(path) for path in adapters}
     found: dict[str, JsonValue] = {}
     lines: list[str] = []
@@ -116,13 +125,16 @@ def _unsaid(given: dict[str, Any], *, weights: bool, adapters: bool) -> list[str
     return ["not worked out; it takes:", *told] if told else []
 
 
-def _slots(found: dict[str, JsonValue], lines: list[str], shape: ModelShape, ranks: list[int], max_loras: int) -> int:
-    """Bytes of all LoRA slots, at the rank that the adapters need (16, vLLM's default, without any)."""
+def _slots(
+    found: dict[str, JsonValue], lines: list[str], shape: ModelShape, ranks: list[int], max_loras: int
+) -> int | None:
+    """Bytes of all LoRA slots at the rank that the adapters need (without any 16, vLLM's default); None: not known."""
     rank = found["max_lora_rank"] = rank_to_ask(ranks) if ranks else RANK
     slot = found["lora_slot_bytes"] = shape.lora_slot_bytes(rank)
     number = f"{max_loras} slot{'' if max_loras == 1 else 's'}"
-    lines.append(f"LoRA: --max-lora-rank {rank}, {number} of {slot / 1e6:.1f} MB, whatever is loaded")
-    return slot * max_loras
+    size = "a size that is not known here (mixture of experts)" if slot is None else f"{slot / 1e6:.1f} MB"
+    lines.append(f"LoRA: --max-lora-rank {rank}, {number} of {size}, whatever is loaded")
+    return None if slot is None else slot * max_loras
 
 
 def _kv(
@@ -144,10 +156,11 @@ def _kv(
         lines.append(f"NOTE: not one request of {context:,} tokens fits: vLLM refuses this --max-model-len")
 
 
-def _residency(found: dict[str, JsonValue], lines: list[str], weights: int, slots: int, kv: int | None) -> None:
-    least = found["resident_at_least"] = weights + slots + (kv or 0)
+def _residency(found: dict[str, JsonValue], lines: list[str], weights: int, slots: int | None, kv: int | None) -> None:
+    least = found["resident_at_least"] = weights + (slots or 0) + (kv or 0)
+    held = "not counted" if slots is None else gib(slots)
     cache = "the KV cache, not counted here" if kv is None else f"KV {gib(kv)}"
-    lines.append(f"resident: at least {gib(least)} (weights {gib(weights)}, LoRA slots {gib(slots)}, {cache});")
+    lines.append(f"resident: at least {gib(least)} (weights {gib(weights)}, LoRA slots {held}, {cache});")
     lines.append("  activations, graphs and the driver come on top and are only known by measuring")
 
 
@@ -175,21 +188,13 @@ def _card(found: dict[str, JsonValue], lines: list[str], given: dict[str, Any]) 
         return False
     refused = card.refuses(fraction)
     found["fraction"] = {"asked_bytes": card.asked(fraction), "refused": refused}
+    least = found.get("resident_at_least")
+    too_much = isinstance(least, int) and least > card.free
     verdict = "vLLM REFUSES to start" if refused else "vLLM starts"
+    if too_much and not refused:
+        verdict = "vLLM passes this check and RUNS OUT of memory, for more than that is resident"
     lines.append(f"  {fraction:g} asks for {card.asked(fraction) / GIB:.2f} GiB, {gib(card.free)} are free: {verdict}")
-    return refused
-
-
-def _document(path: Path) -> dict[str, JsonValue]:
-    try:
-        document = json.loads(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}", next_step=_NEXT) from None
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: no JSON: {str(error)[:200]}", next_step=_NEXT) from None
-    if not isinstance(document, dict):
-        raise UsageError(f"{path}: not a JSON object", next_step=_NEXT)
-    return document
+    return refused or too_much
 
 
 def _adapter(folder: Path) -> tuple[int, int]:
@@ -206,4 +211,4 @@ def _adapter(folder: Path) -> tuple[int, int]:
 
 
 def _weights(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    return sum(path.stat().st_size for path in folder.glob("*.safetensors") if path.is_file())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +12,11 @@ from gates.cli.output import print_json, tell
 from gates.cli.show import as_json
 from gates.errors import ExitCode, UsageError
 from gates.seat.operate.supports import Source, Support
+from gates.spec.foreign import read_object
+from gates.spec.source import shown
+
+LONGEST, MOST = 200, 100
+"""The longest name that may be a path, and the most architectures of one model."""
 
 
 @click.command()
@@ -22,16 +26,18 @@ from gates.seat.operate.supports import Source, Support
 def supports(model: str, source: Path | None, json_wanted: bool) -> int:
     """Say whether vLLM's class for an architecture declares LoRA support, and what else it declares about modules.
 
-    ARCH is a name such as Qwen3ForCausalLM; MODEL_DIR a folder with config.json. Exit 1 where one has no LoRA support.
+    ARCH is a name such as Qwen3ForCausalLM; MODEL_DIR a folder with config.json. Exit 1 where one has no LoRA support,
+    3 where that is not known because a file of the source cannot be read.
     """
     tree = Source(source or _installed())
     found = [tree.support(architecture) for architecture in _architectures(model)]
     if json_wanted:
-        print_json([asdict(one) | {"supported": one.lora is not None} for one in found])
+        print_json([asdict(one) | {"supported": one.supported} for one in found])
     else:
         for one in found:
             _print(one)
-    return ExitCode.PASS if all(one.lora for one in found) else ExitCode.FAIL
+    known = {one.supported for one in found}
+    return ExitCode.FAIL if False in known else ExitCode.INCONCLUSIVE if None in known else ExitCode.PASS
 
 
 def _installed() -> Path:
@@ -47,29 +53,30 @@ def _installed() -> Path:
 
 def _architectures(model: str) -> list[str]:
     path = Path(model)
-    if not path.exists():
+    if len(model) > LONGEST or not path.exists():
         if "/" in model:
             raise UsageError(
-                f"{model}: there is no such folder, and an architecture's name has no slash",
+                f"{model[:LONGEST]}: there is no such folder, and an architecture's name has no slash",
                 next_step="download the model's config.json and name it, or the architecture that it names",
             )
         return [model]
     config = path / "config.json" if path.is_dir() else path
-    try:
-        named = json.loads(config.read_bytes())["architectures"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        said = f"{config}: no architectures in it: {type(error).__name__}: {str(error)[:200]}"
-        raise UsageError(said, next_step="name a Hugging Face model's folder, or the architecture itself") from None
-    if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
+    document = read_object(config, "name a Hugging Face model's folder, or the architecture itself")
+    named = document.get("architectures")
+    names = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+    if not (isinstance(named, list) and 0 < len(names) == len(named) <= MOST):
         raise UsageError(
-            f"{config}: architectures is {named!r}, not a list of names", next_step="name the architecture itself"
+            f"{config}: architectures is {shown(named)}, not a list of names", next_step="name the architecture itself"
         )
-    return named
+    return list(dict.fromkeys(names))
 
 
 def _print(found: Support) -> None:
     tell(f"{found.architecture}: {found.declared}")
-    tell(f"  LoRA support: {f'yes, {found.lora}' if found.lora else 'not declared: vLLM refuses adapters for it'}")
+    refused = "not known: a file that may declare it cannot be read"
+    if not found.unread:
+        refused = "not declared: vLLM refuses adapters for it"
+    tell(f"  LoRA support: {f'yes, {found.lora}' if found.lora else refused}")
     for name, place in found.attributes.items():
         tell(f"  {name}: {place}")
     tell(f"  MoE expert mapping: {found.experts or 'none declared'}")

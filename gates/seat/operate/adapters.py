@@ -189,7 +189,10 @@ def _wrong_rank(config: Mapping[str, object], max_rank: int | None) -> Iterator[
 
 
 def _wrong_kind(config: Mapping[str, object]) -> Iterator[str]:
-    """What makes an adapter more than a plain LoRA, as vLLM's peft_helper refuses it."""
+    """What makes an adapter less or more than a plain LoRA, as vLLM's peft_helper refuses it."""
+    for needed in ("lora_alpha", "target_modules"):
+        if config.get(needed) is None:
+            yield f"{needed} is missing: vLLM does not serve an adapter without"
     if config.get("peft_type", "LORA") != "LORA":
         yield f"peft_type is {config.get('peft_type')!r}: vLLM serves LORA"
     if config.get("use_dora"):

@@ -18,6 +18,14 @@ from gates.seat.operate.sizes import GIB
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """What --max-lora-rank may be."""
 
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+UNLIKE = (
+    *("state_size", "mamba_d_state", "ssm_cfg", "hybrid_override_pattern", "layers_block_type", "block_types"),
+    *("attn_layer_period", "attn_layer_indices", "full_attention_interval", "linear_num_key_heads"),
+    *("is_encoder_decoder", "cross_attention_layers"),
+)
+"""Keys of a configuration whose model has other layers than those of a decoder with full attention."""
+
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1}
 
 
@@ -32,6 +40,7 @@ class ModelShape:
     hidden: int
     intermediate: int
     dtype_bytes: int
+    experts: bool = False
 
     @classmethod
     def of(cls, config: Mapping[str, JsonValue], *, where: str) -> ModelShape:
@@ -42,43 +51,64 @@ class ModelShape:
         """
         inner = config.get("text_config")
         config = inner if isinstance(inner, dict) else config
-        kinds = config.get("layer_types")
-        other = sorted({str(kind) for kind in kinds} - {"full_attention"}) if isinstance(kinds, list) else []
-        if config.get("kv_lora_rank") is not None:
-            other.append("latent attention")
-        if config.get("use_sliding_window") is True:
-            other.append("sliding_attention")
+        other = _other_layers(config)
         if other:
             raise UsageError(
-                f"{where}: layers of {', '.join(other)}: this arithmetic holds for full attention in every layer",
+                f"{where}: layers of {', '.join(other)[:200]}: this arithmetic holds for full attention in every layer",
                 next_step="start the server and read the log line `GPU KV cache size`",
             )
         heads, hidden = _positive(config, "num_attention_heads", where), _positive(config, "hidden_size", where)
         named = config.get("dtype", config.get("torch_dtype", "bfloat16"))
-        if named not in DTYPE_BYTES:
+        if not isinstance(named, str) or named not in DTYPE_BYTES:
             raise UsageError(
-                f"{where}: dtype {named!r} is none of {', '.join(DTYPE_BYTES)}",
+                f"{where}: dtype {repr(named)[:60]} is none of {', '.join(DTYPE_BYTES)}",
                 next_step="start the server and read the log line `GPU KV cache size`",
+            )
+        kv_heads = _positive(config, "num_key_value_heads", where, heads)
+        if heads % kv_heads or (config.get("head_dim") is None and hidden % heads):
+            raise UsageError(
+                f"{where}: {heads} heads, {kv_heads} of them with a cache, do not share {hidden} evenly",
+                next_step="see whether the file is whole",
             )
         return cls(
             layers=_positive(config, "num_hidden_layers", where),
-            kv_heads=_positive(config, "num_key_value_heads", where, heads),
+            kv_heads=kv_heads,
             heads=heads,
-            head_dim=_positive(config, "head_dim", where, max(1, hidden // heads)),
+            head_dim=_positive(config, "head_dim", where, hidden // heads),
             hidden=hidden,
             intermediate=_positive(config, "intermediate_size", where),
-            dtype_bytes=DTYPE_BYTES[str(named)],
+            dtype_bytes=DTYPE_BYTES[named],
+            experts=any(config.get(name) for name in EXPERTS),
         )
 
     def kv_bytes_per_token(self, cache_bytes: int | None = None) -> int:
         """Key and value of one token in all layers; `cache_bytes` an element where the cache has a dtype of its own."""
         return 2 * self.layers * self.kv_heads * self.head_dim * (cache_bytes or self.dtype_bytes)
 
-    def lora_slot_bytes(self, rank: int) -> int:
-        """One LoRA slot at `rank` on all linear layers; vLLM allocates `max_loras` of them at `max_lora_rank`."""
+    def lora_slot_bytes(self, rank: int) -> int | None:
+        """One LoRA slot at `rank` on all linear layers; vLLM allocates `max_loras` of them at `max_lora_rank`.
+
+        None for a mixture of experts, whose layers this does not count.
+        """
+        if self.experts:
+            return None
         q, kv = self.heads * self.head_dim, self.kv_heads * self.head_dim
         ends = (self.hidden + q) * 2 + (self.hidden + kv) * 2 + (self.hidden + self.intermediate) * 3
         return rank * ends * self.layers * self.dtype_bytes
+
+
+def _other_layers(config: Mapping[str, JsonValue]) -> list[str]:
+    """What a model has beside layers of full attention, as far as its configuration says."""
+    kinds = config.get("layer_types")
+    if isinstance(kinds, list):
+        other = sorted({str(kind) for kind in kinds} - {"full_attention"})
+    elif kinds is not None:
+        other = ["layer_types that are no list"]
+    else:
+        sliding = config.get("sliding_window") is not None and config.get("use_sliding_window") is not False
+        other = ["sliding_attention"] if sliding or config.get("use_sliding_window") is True else []
+    other += ["latent attention"] if config.get("kv_lora_rank") is not None else []
+    return other + [name for name in UNLIKE if config.get(name)]
 
 
 def _positive(config: Mapping[str, JsonValue], key: str, where: str, default: int | None = None) -> int:
@@ -86,7 +116,7 @@ def _positive(config: Mapping[str, JsonValue], key: str, where: str, default: in
     value = default if value is None else value
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 10**9:
         raise UsageError(
-            f"{where}: {key} is {value!r}, not a positive whole number",
+            f"{where}: {key} is {repr(value)[:60]}, not a positive whole number",
             next_step="name the config.json that the server reads, of a decoder with attention in every layer",
         )
     return value

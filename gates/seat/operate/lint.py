@@ -13,6 +13,8 @@ from gates.seat.operate.fit import LORA_RANKS
 from gates.seat.operate.peft import adapter_config, largest_rank
 from gates.seat.operate.service import Service
 
+_VARIABLE = re.compile(r"\$\{[A-Za-z_]\w*(:?\?[^}]*)?\}|\$[A-Za-z_]\w*")
+"""What compose puts a variable's value in for, without a value of its own in the file."""
 _KEY = 'VLLM_API_KEY: "${VOICES_API_KEY:?}"'
 
 
@@ -63,8 +65,8 @@ def _names(service: Service, loaded: Mapping[str, str]) -> Iterable[Finding]:
 
 
 def _ranks(service: Service) -> Iterable[Finding]:
-    given = service.flag("max-lora-rank")
-    limit = int(given) if given and given.isdecimal() else RANK
+    given = _whole(service.flag("max-lora-rank"))
+    limit = given or RANK
     if given and limit not in LORA_RANKS:
         larger = next((each for each in LORA_RANKS if each >= limit), LORA_RANKS[-1])
         yield Finding("rank not offered", f"vLLM takes no --max-lora-rank {given}", f"--max-lora-rank {larger}")
@@ -85,8 +87,8 @@ def _ranks(service: Service) -> Iterable[Finding]:
                 f"--max-lora-rank {offered}" if offered else "",
                 "" if offered else f"{LORA_RANKS[-1]} is the largest that vLLM serves: merge the adapter",
             )
-    kept = service.flag("max-cpu-loras")
-    if kept and kept.isdecimal() and int(kept) < len(service.adapters):
+    kept = _whole(service.flag("max-cpu-loras"))
+    if kept is not None and kept < len(service.adapters):
         yield Finding(
             "adapters read again and again",
             f"--max-cpu-loras {kept} for {len(service.adapters)} adapters: each of the others is read from disk",
@@ -100,6 +102,10 @@ def _out_of_sight(service: Service, name: str, inside: str) -> Finding:
         return Finding("adapter not mounted", f"{name}: no volume holds {inside}", f"- HOST/{name}:{inside}:ro")
     found = f"{name}: {inside} lies in the volume {held[0]}, which cannot be looked into: its rank is not known here"
     return Finding("adapter out of sight", found, remedy=f"mount a folder by its path: - /FOLDER:{held[1]}:ro")
+
+
+def _whole(value: str | None) -> int | None:
+    return int(value) if value is not None and re.fullmatch("[0-9]{1,9}", value) else None
 
 
 def _memory(service: Service) -> Iterable[Finding]:
@@ -126,14 +132,18 @@ def _mounts(service: Service) -> Iterable[Finding]:
 
 
 def _doors(service: Service) -> Iterable[Finding]:
-    key = service.flag("api-key") or service.environment.get("VLLM_API_KEY")
-    if not key:
+    keys = [key for key in (*service.flags.get("api-key", []), service.environment.get("VLLM_API_KEY", "")) if key]
+    if not keys:
         yield Finding("open API", "the server asks for no key", _KEY)
-    elif "${" not in key and not key.startswith("$"):
+    elif any(_VARIABLE.sub("", key) for key in keys):
         yield Finding("key in the file", "the API key stands in the compose file", _KEY)
+    elif not any("?" in key for key in keys):
+        yield Finding("open API", "the server asks for no key where the variable is not set", _KEY)
     public = [port for port in service.ports if not re.match(r"(127\.|\[?::1)", port)]
     if public:
         yield Finding("open port", f"{public[0]} listens on every address", f"- 127.0.0.1:{public[0]}")
+    if service.host_network and not re.match(r"127\.|::1|localhost", service.flag("host") or ""):
+        yield Finding("open port", "network_mode is host: the server listens on every address", "--host 127.0.0.1")
     if service.environment.get("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "").lower() in {"1", "true"}:
         yield Finding(
             "runtime loading is on",

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from gates.errors import UsageError
+from gates.spec.foreign import read_object
 
 _NEXT = "name the folder of a PEFT adapter: adapter_config.json beside adapter_model.safetensors"
 
 
 def adapter_config(folder: Path) -> dict[str, object]:
     """What adapter_config.json in `folder` says. Raises UsageError when it cannot be read or is no object."""
-    path = folder / "adapter_config.json"
-    try:
-        config = json.loads(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}", next_step=_NEXT) from None
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: no JSON: {str(error)[:200]}", next_step=_NEXT) from None
-    if not isinstance(config, dict):
-        raise UsageError(f"{path}: not a JSON object", next_step=_NEXT)
-    return config
+    return {**read_object(folder / "adapter_config.json", _NEXT)}
 
 
 def largest_rank(config: Mapping[str, object]) -> int | None:
@@ -30,9 +20,9 @@ def largest_rank(config: Mapping[str, object]) -> int | None:
 
     Source: vLLM 0.32, lora/peft_helper.py, validate_legal.
     """
-    own = config.get("rank_pattern")
-    ranks = [config.get("r"), *(own.values() if isinstance(own, dict) else ())]
-    if not all(isinstance(rank, int) and not isinstance(rank, bool) and rank > 0 for rank in ranks):
+    own = config.get("rank_pattern") or {}
+    ranks = [config.get("r"), *(own.values() if isinstance(own, dict) else [own])]
+    if not all(isinstance(rank, int) and not isinstance(rank, bool) and 0 < rank < 10**9 for rank in ranks):
         return None
     return max(rank for rank in ranks if isinstance(rank, int))
 
@@ -40,4 +30,5 @@ def largest_rank(config: Mapping[str, object]) -> int | None:
 def no_rank(config: Mapping[str, object]) -> str:
     """Why `largest_rank` finds none, in words."""
     own = config.get("rank_pattern")
-    return f"r is {config.get('r')!r}" + (f", rank_pattern is {own!r}" if own else "") + ", not a rank"
+    told = f"r is {repr(config.get('r'))[:60]}" + (f", rank_pattern is {repr(own)[:60]}" if own else "")
+    return f"{told}, not a rank"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -32,6 +33,7 @@ class Service:
     healthcheck: bool
     home: Path = Path()
     """The compose file's folder, which relative host paths start from."""
+    host_network: bool = False
 
     def flag(self, *names: str) -> str | None:
         """The last value of the first flag that is given."""
@@ -49,7 +51,8 @@ class Service:
 
     def volume(self, inside: str) -> tuple[str, str] | None:
         """Host and container path of the mount that holds a path inside the container, None where none does."""
-        holding = [mount[:2] for mount in self.mounts if PurePosixPath(inside).is_relative_to(mount[1])]
+        place = PurePosixPath(posixpath.normpath(inside))
+        holding = [mount[:2] for mount in self.mounts if place.is_relative_to(mount[1])]
         return max(holding, key=lambda mount: len(mount[1]), default=None)
 
     def host_path(self, inside: str) -> Path | None:
@@ -57,7 +60,7 @@ class Service:
         host, container = self.volume(inside) or ("", "")
         if not host.startswith(("/", ".", "~")):
             return None
-        rest = PurePosixPath(inside).relative_to(container)
+        rest = PurePosixPath(posixpath.normpath(inside)).relative_to(container)
         return Path(os.path.normpath(self.home / os.path.expanduser(host) / rest))  # noqa: PTH111 - ~x of nobody stays
 
 
@@ -74,13 +77,19 @@ def read_service(path: Path, name: str | None = None) -> Service:
     found = {str(key): _service(str(key), value, home) for key, value in services.items() if isinstance(value, dict)}
     if name is not None:
         if name not in found:
-            raise UsageError(f"{path}: no service {name!r}", next_step=f"choose one of: {', '.join(found)}")
+            raise UsageError(f"{path}: no service {name!r}", next_step=f"choose one of: {_first(found)}")
         return found[name]
     seats = [one for one in found.values() if "enable-lora" in one.flags or "vllm" in one.image]
     if len(seats) != 1:
-        named = ", ".join(one.name for one in seats) or "none"
+        named = _first(one.name for one in seats) or "none"
         raise UsageError(f"{path}: services that look like a seat: {named}", next_step="name one with --service")
     return seats[0]
+
+
+def _first(names: Iterable[str]) -> str:
+    """Names in one line, the first twenty of them."""
+    known = [printable(name) for name in names]
+    return ", ".join(known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
 
 
 def _service(name: str, body: Mapping[str, Any], home: Path) -> Service:
@@ -93,6 +102,7 @@ def _service(name: str, body: Mapping[str, Any], home: Path) -> Service:
         mounts=tuple(mount for item in _list(body.get("volumes")) if (mount := _mount(item)) is not None),
         healthcheck=isinstance(body.get("healthcheck"), dict) and not body["healthcheck"].get("disable"),
         home=home,
+        host_network=body.get("network_mode") == "host",
     )
 
 
@@ -102,7 +112,9 @@ def _words(command: object) -> list[str]:
             return shlex.split(command)
         except ValueError:
             return command.split()
-    return [str(word) for word in _list(command) if not isinstance(word, dict | list)]
+    words = [str(word) for word in _list(command) if not isinstance(word, dict | list)]
+    # What a shell is given is the command.
+    return _words(words[2]) if len(words) > 2 and words[0].endswith("sh") and words[1] == "-c" else words
 
 
 def _flags(words: list[str]) -> dict[str, list[str]]:
@@ -136,7 +148,7 @@ def _port(item: object) -> str:
 def _mount(item: object) -> tuple[str, str, bool] | None:
     if isinstance(item, dict):
         source, target = item.get("source"), item.get("target")
-        return (str(source), str(target), bool(item.get("read_only"))) if source and target else None
+        return (str(source), str(target), item.get("read_only") is True) if source and target else None
     host, _, rest = str(item).partition(":")
     container, _, mode = rest.partition(":")
     return (host, container, "ro" in mode.split(",")) if container else None

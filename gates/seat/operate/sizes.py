@@ -18,7 +18,7 @@ _UNITS = {
     "": 1,
     "B": 1,
 }
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z]*)")
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([A-Za-z]*)")
 
 
 def parse_size(text: str) -> int:

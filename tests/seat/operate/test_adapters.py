@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from gates.errors import SeatError, UsageError
 from gates.seat.client import SeatClient
 from gates.seat.operate.adapters import check_adapter, load, unload
+from gates.seat.operate.lint import rank_of
 from gates.seat.operate.service import Service
 from gates.seat.operate.status import Served, compare
 from tests.flow.conftest import gates
@@ -174,12 +176,15 @@ def test_loading_is_timed_and_sends_name_and_path() -> None:
     assert seat.seen[-1].body == {"lora_name": "x", "lora_path": "/adapters/x"}
 
 
+PLAIN = {"peft_type": "LORA", "r": 16, "bias": "none", "lora_alpha": 32, "target_modules": ["q_proj"]}
+
+
 @pytest.fixture
 def adapter(tmp_path: Path) -> Path:
     folder = tmp_path / "lv-x"
     folder.mkdir()
     (folder / "adapter_model.safetensors").write_bytes(b"x")
-    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 16, "bias": "none"}), "utf-8")
+    (folder / "adapter_config.json").write_text(json.dumps(PLAIN), "utf-8")
     return folder
 
 
@@ -188,7 +193,13 @@ def adapter(tmp_path: Path) -> Path:
     [
         ({"r": 64}, "rank 64 is over --max-lora-rank 32"),
         ({"r": None}, "r is None"),
+        ({"r": "8" * 5000}, "not a rank"),
         ({"rank_pattern": {"q_proj": 64}}, "rank 64 is over --max-lora-rank 32"),
+        ({"rank_pattern": {"q_proj": "64"}}, "not a rank"),
+        ({"rank_pattern": 64}, "rank 64 is over"),
+        ({"rank_pattern": "x"}, "not a rank"),
+        ({"lora_alpha": None}, "lora_alpha is missing"),
+        ({"target_modules": None}, "target_modules is missing"),
         ({"use_dora": True}, "DoRA"),
         ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
         ({"bias": "all"}, "bias is 'all'"),
@@ -214,6 +225,19 @@ def test_an_adapter_without_weights_or_configuration_is_named(adapter: Path) -> 
     (adapter / "adapter_config.json").write_text("{", "utf-8")
     with pytest.raises(UsageError, match="no JSON"):
         check_adapter(adapter)
+
+
+@pytest.mark.parametrize("device", [None, "/dev/zero", "adapter_config.json"])
+def test_a_configuration_that_is_no_file_is_not_waited_for(adapter: Path, device: str | None) -> None:
+    config = adapter / "adapter_config.json"
+    config.unlink()
+    if device is None:
+        os.mkfifo(config)
+    else:
+        config.symlink_to(device)
+    with pytest.raises(UsageError, match=r"not a regular file|symbolic links"):
+        check_adapter(adapter)
+    assert rank_of(adapter) is None
 
 
 def service(*modules: str, mounts: tuple[tuple[str, str, bool], ...] = ()) -> Service:

@@ -128,6 +128,21 @@ def _writable(service: dict[str, Any]) -> None:
         (_writable, "adapters not read-only", ":/adapters:ro"),
         (_set(environment={}), "open API", "VLLM_API_KEY"),
         (_set(environment=["VLLM_API_KEY=sk-secret"]), "key in the file", "${VOICES_API_KEY:?}"),
+        (_set(environment={"VLLM_API_KEY": "${K:-sk-secret}"}), "key in the file", "${VOICES_API_KEY:?}"),
+        (_set(environment={"VLLM_API_KEY": "sk-secret${K:?}"}), "key in the file", "${VOICES_API_KEY:?}"),
+        (_set(environment={"VLLM_API_KEY": "$$ecret"}), "key in the file", "${VOICES_API_KEY:?}"),
+        (
+            _set(environment={"VLLM_API_KEY": "${K}"}),
+            "open API: the server asks for no key where",
+            "${VOICES_API_KEY:?}",
+        ),
+        (_module("--api-key=sk-secret"), "key in the file", "${VOICES_API_KEY:?}"),
+        (_set(network_mode="host"), "open port: network_mode is host", "--host 127.0.0.1"),
+        (
+            _flag("--max-lora-rank", "9" * 5000),
+            "rank above the maximum: lv-two has rank 32, --max-lora-rank is 16",
+            "32",
+        ),
         (_set(ports=["8027:8027"]), "open port", "127.0.0.1:8027:8027"),
         (_set(ports=[{"published": 8027, "target": 8000}]), "open port", "127.0.0.1:8027:8000"),
         (_set(healthcheck={"disable": True}), "no health check", "healthcheck"),
@@ -201,6 +216,18 @@ def test_a_command_in_one_string_is_read_alike(tmp_path: Path) -> None:
     service = read_service(path)
     assert service.adapters == [("a", "/x/a"), ("b", "/x/b")]
     assert service.flag("api-key") == "$KEY"
+
+
+def test_a_shells_command_is_the_command_and_a_path_is_from_the_files_folder(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(
+        "services:\n  voices:\n    image: vllm/vllm-openai:v1\n    volumes: [./there:/adapters:ro]\n"
+        "    command: [bash, -c, 'vllm serve /m --enable-lora --lora-modules a=/adapters/a b=/adapters/../etc']\n",
+        "utf-8",
+    )
+    service = read_service(tmp_path / "c.yaml")
+    assert service.host_path("/adapters/a") == tmp_path / "there" / "a"
+    # That is /etc of the container, which no volume holds.
+    assert [service.host_path(path) for _, path in service.adapters] == [tmp_path / "there" / "a", None]
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,14 @@ def test_a_slot_is_as_large_as_the_largest_rank_allowed() -> None:
         ({"num_hidden_layers": True}, "num_hidden_layers is True"),
         ({"num_hidden_layers": -1}, "num_hidden_layers is -1"),
         ({"torch_dtype": "int4"}, "dtype 'int4'"),
+        ({"torch_dtype": ["bfloat16"]}, "dtype .'bfloat16'. is none of"),
+        ({"dtype": {}}, "dtype {} is none of"),
+        ({"layer_types": {"0": "full_attention"}}, "layer_types that are no list"),
+        ({"sliding_window": 4096}, "layers of sliding_attention"),
+        ({"mamba_d_state": 16}, "layers of mamba_d_state"),
+        ({"is_encoder_decoder": True}, "layers of is_encoder_decoder"),
+        ({"num_key_value_heads": 7}, "do not share 2560 evenly"),
+        ({"num_attention_heads": 24, "head_dim": None}, "do not share 2560 evenly"),
     ],
 )
 def test_what_the_arithmetic_does_not_hold_for_is_refused(change: dict[str, object], message: str) -> None:
@@ -182,6 +190,23 @@ def test_an_option_that_would_count_for_nothing_is_refused(
 def test_the_rank_of_a_module_of_its_own_counts(model: Path) -> None:
     (model / "lv-one" / "adapter_config.json").write_text('{"r": 8, "rank_pattern": {"q_proj": 40}}', "utf-8")
     assert "--max-lora-rank 64" in gates("seat", "fit", model, "--adapter", model / "lv-one").stdout
+
+
+def test_full_attention_that_is_declared_is_believed_and_experts_are_not_counted() -> None:
+    window = {"sliding_window": 4096}
+    assert ModelShape.of({**QWEN3_4B, **window, "use_sliding_window": False}, where="c") == SHAPE
+    assert ModelShape.of({**QWEN3_4B, **window, "layer_types": ["full_attention"] * 36}, where="c") == SHAPE
+    mixture = ModelShape.of({**QWEN3_4B, "num_experts": 128}, where="c")
+    assert mixture.kv_bytes_per_token() == 147_456
+    assert mixture.lora_slot_bytes(16) is None
+
+
+def test_a_share_that_is_none_is_refused_and_what_does_not_fit_is_said(model: Path) -> None:
+    card = ("--card-total", "10GiB", "--fraction")
+    ended = gates("seat", "fit", model, *card, "nan")
+    assert (ended.returncode, "nan is no share" in ended.stderr) == (2, True)
+    ended = gates("seat", "fit", model, "--weights", "9GB", "--kv-bytes", "9GB", *card, "0.5")
+    assert (ended.returncode, "RUNS OUT of memory" in ended.stdout) == (1, True)
 
 
 def test_a_folder_that_is_no_adapter_is_named(model: Path) -> None:

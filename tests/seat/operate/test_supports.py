@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -118,7 +119,60 @@ def test_a_model_folder_names_its_architecture(tree: Path, tmp_path: Path) -> No
     (found,) = json.loads(gates("seat", "supports", tmp_path, "--source", tree, "--json").stdout)
     assert found["supported"] is True
     (tmp_path / "config.json").write_text("[]", "utf-8")
-    assert "no architectures in it" in gates("seat", "supports", tmp_path, "--source", tree).stderr
+    assert "not a JSON object" in gates("seat", "supports", tmp_path, "--source", tree).stderr
+    (tmp_path / "config.json").write_text('{"architectures": ["X", 5]}', "utf-8")
+    assert "not a list of names" in gates("seat", "supports", tmp_path, "--source", tree).stderr
+
+
+def write(tree: Path, name: str, text: str) -> None:
+    (tree / "vllm" / "model_executor" / "models" / f"{name}.py").write_text(text, "utf-8")
+
+
+def test_what_cannot_be_read_is_not_said_to_be_missing(tree: Path) -> None:
+    write(tree, "child", "from .broken import Broken\n\n\nclass ChildForCausalLM(Broken):\n    pass\n")
+    ended = gates("seat", "supports", "ChildForCausalLM", "--source", tree)
+    assert ended.returncode == 3
+    assert "LoRA support: not known" in ended.stdout
+    assert "not read: model_executor/models/broken.py: cannot be parsed: SyntaxError" in ended.stdout
+    (found,) = json.loads(gates("seat", "supports", "ChildForCausalLM", "--source", tree, "--json").stdout)
+    assert found["supported"] is None
+    write(tree, "registry", "_MODELS = {")
+    assert "registry.py names no architectures (" in gates("seat", "supports", "X", "--source", tree).stderr
+
+
+def test_support_that_is_taken_back_is_none(tree: Path) -> None:
+    write(tree, "child", MODELS["child"].replace("pass", "supports_lora = False"))
+    assert Source(tree).support("ChildForCausalLM").supported is False
+
+
+def test_a_file_that_is_no_file_or_endless_is_not_read(tree: Path, tmp_path: Path) -> None:
+    module = tree / "vllm" / "model_executor" / "models" / "child.py"
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: path.symlink_to(path.name)):
+        module.unlink()
+        make(module)
+        with pytest.raises(UsageError, match=r"child\.py declares no class .*child\.py: (this is not|the file cannot)"):
+            Source(tree).support("ChildForCausalLM")
+    os.mkfifo(tmp_path / "config.json")
+    assert "not a regular file" in gates("seat", "supports", tmp_path, "--source", tree).stderr
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["-" * 900 + "1", "1" + " + 1" * 900, "a" + "[0]" * 900, "[" + "1, " * 5000 + "]"],
+    ids=["-", "+", "[", ","],
+)
+def test_what_nobody_would_read_is_not_written_out(tree: Path, value: str) -> None:
+    write(tree, "child", f"class ChildForCausalLM(nn.Module):\n    supports_lora = {value}\n")
+    place = Source(tree).support("ChildForCausalLM").attributes["supports_lora"]
+    assert place.text in ("(too long to be shown)", "(nested too deeply to be shown)")
+
+
+def test_many_ancestors_are_walked_once(tree: Path) -> None:
+    wide = "".join(
+        f"class C{n}({', '.join(f'C{m}' for m in range(max(0, n - 40), n))}):\n    pass\n" for n in range(400)
+    )
+    write(tree, "child", f"{wide}class ChildForCausalLM(C399):\n    pass\n")
+    assert Source(tree).support("ChildForCausalLM").supported is False
 
 
 def test_a_folder_without_vllm_is_refused(tmp_path: Path) -> None:
