@@ -89,7 +89,7 @@ def main() -> None:
         say(shown.getvalue().rstrip("\n"), needed=True)
         _end(error.format_message(), ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
-        _complain("interrupted; the same command continues where it stopped", INTERRUPTED)
+        _complain("interrupted; what was recorded stays: give the same command again", INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(ExitCode.USAGE)

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import io
+import os
+from importlib.util import find_spec
+from pathlib import Path
 
 from gates.errors import UsageError
 from gates.report.marks import plain
 from gates.seat.operate.bench import AGAIN, BASE, Bench
+
+
+def check_drawing(path: Path) -> None:
+    """Raise UsageError where a picture could not be written to `path`: said before anything is measured."""
+    if find_spec("matplotlib") is None:
+        raise UsageError("drawing needs matplotlib", next_step='pip install "voice-gates[report]"')
+    if path.exists() or path.is_symlink() or not os.access(path.absolute().parent, os.W_OK):
+        raise UsageError(
+            f"{path}: there is something already, or its folder cannot be written to", next_step="name a new file"
+        )
 
 
 def bench_svg(bench: Bench) -> str:

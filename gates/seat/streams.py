@@ -15,11 +15,16 @@ _LONGEST = 1_000_000
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds from sending to the first and to the last words, and the completion tokens that the seat counted."""
+    """Seconds from sending to the first and to the last words, and the completion tokens that the seat counted.
+
+    `pieces` is how many events brought words; `model` who answered, None where nothing tells.
+    """
 
     first_s: float
     last_s: float
     tokens: int
+    pieces: int = 2
+    model: str | None = None
 
     @property
     def decode(self) -> float:
@@ -31,6 +36,8 @@ async def read_stream(lines: AsyncIterator[str], begun: float, clock: Callable[[
     """The timing of server-sent events. Raises BrokenContractError for a stream that is none or breaks off."""
     first = last = None
     tokens = None
+    pieces = 0
+    models: set[str] = set()
     done = False
     async for line in lines:
         if not line.startswith(_DATA):
@@ -43,12 +50,17 @@ async def read_stream(lines: AsyncIterator[str], begun: float, clock: Callable[[
         if _brings_words(event):
             last = clock() - begun
             first = last if first is None else first
+            pieces += 1
+        if isinstance(event.get("model"), str):
+            models.add(str(event["model"]))
         usage = event.get("usage")
         if isinstance(usage, dict) and type(usage.get("completion_tokens")) is int:
             tokens = usage["completion_tokens"]
     if not done or first is None or last is None or tokens is None:
         raise BrokenContractError("the stream ended before its last event, or without tokens and their count")
-    return Timing(first, last, tokens)
+    if len(models) > 1:
+        raise BrokenContractError("the stream names more than one model")
+    return Timing(first, last, tokens, pieces, next(iter(models), None))
 
 
 def _event(data: str) -> dict[str, object]:

@@ -369,7 +369,7 @@ def test_a_list_outside_any_workspace_is_no_empty_list(tmp_path: Path, monkeypat
 def test_an_interruption_says_that_the_command_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow, "check", fail(KeyboardInterrupt()))
     ended = gates("check", "prereg/small.yaml", "--json")
-    refused(ended, 130, "interrupted; the same command continues where it stopped")
+    refused(ended, 130, "interrupted; what was recorded stays: give the same command again")
     assert one_document(ended)["exit_code"] == 130
 
 

@@ -47,6 +47,7 @@ def status(
     served = asked(_asked(client_of(url, api_key_env)))
     rows = compare(served, listed, adapters)
     drift = [sentence for row in rows for sentence in row.drift]
+    drift += [f"{name} is served more than once: one model hides the other" for name in served.twice]
     against = [name for name, given in (("compose file", compose), ("disk", adapters or compose)) if given]
     if json_wanted:
         told = {"compared_with": against, "rows": [asdict(row) for row in rows], "drift": drift}
@@ -129,7 +130,7 @@ def _no_drift(against: list[str]) -> str:
 
 
 def _print(url: str, served: Served, rows: list[Row]) -> None:
-    tell(f"{url}: {served.version or 'version not told'}; base {', '.join(served.bases)}")
+    tell(f"{url}: {served.version or 'version not told'}; base {', '.join(served.bases) or 'none'}")
     if served.runtime_lora:
         tell("runtime loading is on: whoever reaches the port can add and remove adapters")
     table = Table()

@@ -8,15 +8,18 @@ from typing import Any
 
 import click
 from rich.table import Table
+from rich.text import Text
 
 from gates.cli.output import print_json, say, tell
 from gates.cli.seat.connect import asked, client_of, seat_options
 from gates.cli.show import as_json, console
-from gates.errors import UsageError
+from gates.errors import SeatError, UsageError
 from gates.record.files import write_once
-from gates.report.bench import bench_svg
+from gates.report.bench import bench_svg, check_drawing
+from gates.report.wording import one_line
 from gates.seat.client import SeatClient
-from gates.seat.operate.bench import FEWEST, ArmSpeed, Bench, Difference, Plan, measure, summarise
+from gates.seat.faults import printable
+from gates.seat.operate.bench import AGAIN, BASE, FEWEST, ArmSpeed, Bench, Difference, Plan, measure, summarise
 
 PROMPT = "Write down, in full sentences, everything that can be seen from the window of a house at the sea."
 
@@ -41,6 +44,12 @@ def bench(adapters: tuple[str, ...], url: str, api_key_env: str | None, json_wan
     plan = Plan(adapters=adapters, **options)
     if len({plan.base, *adapters}) != len(adapters) + 1:
         raise UsageError("base and adapters must be different served names", next_step="`gates seat status` lists them")
+    for name in {"", BASE, AGAIN} & {*adapters}:
+        raise UsageError(
+            f"{name!r} is what this table calls an arm of the base, or no name", next_step="serve it under another name"
+        )
+    if plot is not None:
+        check_drawing(plot)
     found = asked(_measured(client_of(url, api_key_env, timeout_s=600.0), plan))
     if plot is not None:
         write_once(plot, bench_svg(found).encode())
@@ -57,18 +66,31 @@ async def _measured(client: SeatClient, plan: Plan) -> Bench:
             say(f"round {done} of {plan.rounds}")
 
     async with client:
-        samples = await measure(client, plan, time.perf_counter, watch)
         version = await client.version()
+        samples = await measure(client, plan, time.perf_counter, watch)
+        now = await client.version()
+    if now != version:
+        raise SeatError(
+            f"the server was {printable(str(version))} at first and {printable(str(now))} at last: two servers' speeds "
+            "do not compare",
+            next_step="measure again while nobody restarts it",
+        )
     return Bench(
-        signature=plan.signature, seat=client.base_url, version=version, arms=summarise(plan, samples), samples=samples
+        signature=plan.signature,
+        seat=client.base_url,
+        version=version and printable(version),
+        arms=summarise(plan, samples),
+        samples=samples,
     )
 
 
 def _print(found: Bench) -> None:
-    table = Table("arm", "decode, tokens/s", "against the base", "first token, s", "against the base", title=found.seat)
+    heads = ("arm", "decode, tokens/s", "against the base", "first token, s", "against the base")
+    table = Table(*heads, title=Text(found.seat))
     for arm in found.arms:
+        name = Text(one_line(arm.arm))
         table.add_row(
-            arm.arm, f"{arm.decode:.1f}", _share(arm.decode_change), f"{arm.first_s:.3f}", _share(arm.first_change)
+            name, f"{arm.decode:.1f}", _share(arm.decode_change), f"{arm.first_s:.3f}", _share(arm.first_change)
         )
     console().print(table)
     for arm in found.arms:

@@ -151,12 +151,28 @@ async def load(client: SeatClient, name: str, path: str, clock: Callable[[], flo
             f"{name!r} is the base's own name: up to vLLM 0.30 the adapter would hide the base, later ones refuse",
             next_step="give the adapter a name that no base has",
         )
-    return await _timed(client, LOAD, {"lora_name": name, "lora_path": path}, clock)
+    done = await _timed(client, LOAD, {"lora_name": name, "lora_path": path}, clock)
+    if name not in await _listed(client):
+        raise SeatError(
+            f"the server answered 200 ({done.said}) and does not list {name}: it is not loaded",
+            next_step="see that this address is the server's own and no proxy's; its log says what it did",
+        )
+    return done
 
 
 async def unload(client: SeatClient, name: str, clock: Callable[[], float]) -> Timed:
     """Take an adapter's name off the server; its weights stay in memory until others need the room."""
-    return await _timed(client, UNLOAD, {"lora_name": name}, clock)
+    done = await _timed(client, UNLOAD, {"lora_name": name}, clock)
+    if name in await _listed(client):
+        raise SeatError(
+            f"the server answered 200 ({done.said}) and still lists {name}: it is not unloaded",
+            next_step="see that this address is the server's own and no proxy's; its log says what it did",
+        )
+    return done
+
+
+async def _listed(client: SeatClient) -> set[str]:
+    return {str(card["id"]) for card in await client.models()}
 
 
 async def _timed(client: SeatClient, path: str, body: dict[str, JsonValue], clock: Callable[[], float]) -> Timed:

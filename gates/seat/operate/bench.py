@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from gates.errors import SeatError
+from gates.errors import SeatError, UnfitSeatError
 from gates.records import Record, signature
 from gates.seat.client import SeatClient, SeatRequest
+from gates.seat.faults import printable
 from gates.seat.streams import Timing
 
 AGAIN = "base again"
@@ -25,6 +26,8 @@ BASE = "base"
 SCHEMA = "seat_bench@1"
 FEWEST = 6
 """With fewer rounds the median has no 95 % interval."""
+FASTEST = 10_000.0
+"""Tokens a second of one answer above which its words were held back and came together."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,16 @@ async def _ask(client: SeatClient, plan: Plan, model: str, number: int, clock: C
         ),
         clock,
     )
+    if timing.model is not None and (timing.model in plan.adapters or model != plan.base) and timing.model != model:
+        raise UnfitSeatError(
+            f"{model!r} was asked and {printable(timing.model)!r} answered: its speed is not that of {model!r}",
+            next_step="see with `gates seat status` that it is served under this name",
+        )
+    if timing.pieces < min(2, plan.tokens) or timing.decode > FASTEST:
+        raise SeatError(
+            f"{model}: the words came all together: something holds the stream back, so that it tells no decode speed",
+            next_step="name the server's own address, without a proxy that buffers",
+        )
     if timing.tokens != plan.tokens:
         raise SeatError(
             f"{model}: {timing.tokens} tokens came, {plan.tokens} were asked for: unequal lengths do not compare",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -15,22 +16,28 @@ from gates.seat.operate.service import Service
 
 @dataclass(frozen=True)
 class Served:
-    """What a running seat lists: bases, adapters with the path each was loaded from, and whether more can be loaded."""
+    """What a running seat lists: bases, adapters with the path each was loaded from, and whether more can be loaded.
+
+    `twice` are names that stand for more than one model: one hides the other.
+    """
 
     version: str | None
     bases: tuple[str, ...]
     adapters: dict[str, str]
     runtime_lora: bool | None
+    twice: tuple[str, ...] = ()
 
 
 async def ask(client: SeatClient) -> Served:
     """Ask a seat what it serves; reads only. Raises FaultError."""
     cards = await client.models()
+    version, names = await client.version(), Counter(printable(str(card["id"])) for card in cards)
     return Served(
-        version=await client.version(),
+        version=None if version is None else printable(version),
         bases=bases_of(cards),
         adapters={printable(str(card["id"])): _root(card) for card in cards if card.get("parent") is not None},
         runtime_lora=await client.has_route("/v1/load_lora_adapter"),
+        twice=tuple(sorted(name for name, count in names.items() if count > 1)),
     )
 
 

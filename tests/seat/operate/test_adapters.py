@@ -18,6 +18,7 @@ from gates.seat.operate.lint import rank_of
 from gates.seat.operate.service import Service
 from gates.seat.operate.status import Served, compare
 from tests.flow.conftest import gates
+from tests.flow.threaded import Seat, running
 from tests.seat.faulty import FaultySeat, Request, Wire, error
 
 
@@ -170,10 +171,37 @@ def test_an_unknown_refusal_stays_as_it_was_said() -> None:
 
 def test_loading_is_timed_and_sends_name_and_path() -> None:
     said = b"Success: LoRA adapter 'x' added successfully."
-    seat = FaultySeat(routes={"/v1/load_lora_adapter": answering(200, said)})
+    seat = FaultySeat(routes={"/v1/load_lora_adapter": answering(200, said)}, models=("base", "x"))
     done = call(seat, lambda client: load(client, "x", "/adapters/x", ticks()))
     assert (done.said, round(done.seconds, 2)) == (said.decode(), 0.24)
-    assert seat.seen[-1].body == {"lora_name": "x", "lora_path": "/adapters/x"}
+    (sent,) = [request.body for request in seat.seen if request.method == "POST"]
+    assert sent == {"lora_name": "x", "lora_path": "/adapters/x"}
+
+
+def test_a_200_that_changed_nothing_is_no_success() -> None:
+    page = answering(200, b"<html>Welcome</html>")
+    seat = FaultySeat(routes={"/v1/load_lora_adapter": page, "/v1/unload_lora_adapter": page}, models=("base", "y"))
+    with pytest.raises(SeatError, match=r"Welcome.* does not list x: it is not loaded"):
+        call(seat, lambda client: load(client, "x", "/adapters/x", ticks()))
+    with pytest.raises(SeatError, match=r"Welcome.* still lists y: it is not unloaded"):
+        call(seat, lambda client: unload(client, "y", ticks()))
+
+
+def test_names_that_are_served_twice_and_odd_versions_are_told_of() -> None:
+    seat = FaultySeat(models=("base", "x", "x"), routes={"/version": answering(200, {"version": "1\x1b[2J\nno drift"})})
+    with running(lambda: Odd(seat)) as served:
+        ended = gates("seat", "status", "--seat", served.faulty.url)
+    assert ended.returncode == 1
+    assert "x is served more than once: one model hides the other" in ended.stdout
+    assert ended.stdout.startswith(f"{served.faulty.url}: 1 [2J no drift; base base\n")
+
+
+class Odd(Seat):
+    """A thread's seat that is the one given."""
+
+    def __init__(self, seat: FaultySeat) -> None:
+        super().__init__()
+        self.faulty = seat
 
 
 PLAIN = {"peft_type": "LORA", "r": 16, "bias": "none", "lora_alpha": 32, "target_modules": ["q_proj"]}

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import xml.etree.ElementTree as ET
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from gates.errors import SeatError
 from gates.report.bench import bench_svg
 from gates.seat.client import SeatClient
 from gates.seat.operate.bench import AGAIN, BASE, Bench, Plan, Sample, difference, measure, median_interval, summarise
+from tests.flow.conftest import gates
+from tests.flow.threaded import Seat, running
 from tests.seat.faulty import FaultySeat, Request, Wire
 
 PLAN = Plan("base", ("lv-x",), rounds=30, tokens=4, streams=1, warm_ups=1, prompt="Go on.")
@@ -122,6 +125,95 @@ def test_several_streams_are_summed() -> None:
 def test_a_stream_that_is_not_what_was_asked_ends_the_measurement(handler: Any, message: str) -> None:
     with pytest.raises(SeatError, match=message):
         run(FaultySeat(routes={"/v1/completions": handler}), PLAN)
+
+
+def named(model: str, count: int = 4) -> Any:
+    """A stream whose events name a model."""
+
+    async def stream(request: Request, wire: Wire) -> None:
+        events = [{"model": model, "choices": [{"text": "a "}]}] * count
+        events.append({"model": model, "choices": [], "usage": {"completion_tokens": 4}})
+        await wire.raw(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        await wire.raw("".join(f"data: {json.dumps(each)}\n\n" for each in events).encode() + b"data: [DONE]\n\n")
+        wire.writer.close()
+
+    return stream
+
+
+@pytest.mark.parametrize(
+    ("handler", "message"),
+    [
+        (named("lv-x"), "'base' was asked and 'lv-x' answered"),
+        (named("other"), "'lv-x' was asked and 'other' answered"),
+        (named("base"), "'lv-x' was asked and 'base' answered"),
+        (named("base", count=1), "the words came all together"),
+    ],
+)
+def test_another_models_speed_or_a_held_back_stream_is_no_measurement(handler: Any, message: str) -> None:
+    with pytest.raises(SeatError, match=message):
+        run(FaultySeat(routes={"/v1/completions": handler}), PLAN)
+
+
+def test_a_stream_that_comes_in_no_time_tells_no_speed() -> None:
+    async def main() -> None:
+        async with FaultySeat(routes={"/v1/completions": words(4)}) as seat, SeatClient(seat.url) as client:
+            await measure(client, PLAN, lambda: 1.0, lambda _done: None)
+
+    with pytest.raises(SeatError, match="the words came all together"):
+        asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("base",), "'base' is what this table calls"),
+        (("base again",), "'base again' is what"),
+        (("",), "'' is what"),
+        (("x", "--plot", "{home}"), "is a directory"),
+        (("x", "--plot", "{home}/there.svg"), "there is something already"),
+    ],
+)
+def test_what_would_spoil_a_measurement_is_refused_before_it(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    (tmp_path / "there.svg").write_text("mine", "utf-8")
+    filled = [word.format(home=tmp_path) for word in words]
+    ended = gates("seat", "bench", *filled, "--seat", "http://127.0.0.1:1/v1")
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert (tmp_path / "there.svg").read_text("utf-8") == "mine"
+
+
+class Restarted(Seat):
+    """A seat that says another version after a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.versions = iter(("1", "2"))
+        self.faulty.routes |= {"/version": self.version, "/v1/completions": slowly}
+
+    async def version(self, _request: Request, wire: Wire) -> None:
+        await wire.send({"version": next(self.versions)})
+
+
+async def slowly(request: Request, wire: Wire) -> None:
+    """Eight tokens, some time apart, in the name of whoever was asked."""
+    await wire.raw(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+    for event in [{"choices": [{"text": "a"}]}] * 8 + [{"usage": {"completion_tokens": 8}}]:
+        await wire.raw(f"data: {json.dumps({'model': request.body['model']} | event)}\n\n".encode())
+        await asyncio.sleep(0.001)
+    await wire.raw(b"data: [DONE]\n\n")
+    wire.writer.close()
+
+
+def test_names_are_no_mark_up_and_a_server_of_another_version_is_another() -> None:
+    words = ("seat", "bench", "[/red]", "--rounds", 6, "--tokens", 8, "--warm-ups", 0, "--seat")
+    with running(Restarted) as seat:
+        ended = gates(*words, seat.faulty.url)
+        assert ended.returncode == 4
+        assert "the server was 1 at first and 2 at last" in ended.stderr
+        seat.versions = itertools.repeat("1")
+        ended = gates(*words, seat.faulty.url)
+    assert ended.returncode == 0, ended
+    assert "│ [/red] " in ended.stdout
 
 
 def test_a_refusal_is_told_in_the_seats_words() -> None:
