@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gates.cli.output import print_json, tell
+from gates.cli.output import print_json, say, tell
 from gates.cli.show import as_json
 from gates.corpora.cache import cache_dir
 from gates.corpora.overview import CorpusOverview, list_corpora, show_corpus
@@ -67,12 +67,22 @@ def list_command(workspace: Path | None, json_wanted: bool) -> int:
 def fetch(
     names: tuple[str, ...], source: Path | None, pin_wanted: bool, workspace: Path | None, json_wanted: bool
 ) -> int:
-    """Bring the texts of the corpora NAMES into the cache, each checked against its hash."""
+    """Bring the texts of the corpora NAMES into the cache, each checked against its hash.
+
+    NAME is that of a manifest, corpora/NAME.yaml. --pin writes the hashes of texts that have none into it: do so once,
+    when they are the right ones; no gate is sealed before.
+
+    \b
+    gates corpora fetch my-author my-reference --pin
+    """
     home, cache = workspace_of(workspace), cache_dir(os.environ)
     reports = []
     for name in names:
-        report = fetch_corpus(load_manifest(home, name), cache, workspace=home, source=source)
+        manifest = load_manifest(home, name)
+        report = fetch_corpus(manifest, cache, workspace=home, source=source)
         pinned = pin(home, cache, name) if pin_wanted else ()
+        if manifest.unpinned and not pin_wanted:
+            say(f"note: {len(manifest.unpinned)} of them have no fixed hash yet: gates corpora fetch {name} --pin")
         reports.append({**report.as_json(), "pinned": list(pinned)})
         if not json_wanted:
             tell(f"{name}: {len(report.fetched)} texts fetched, {len(report.kept)} were there")

@@ -11,7 +11,7 @@ from gates import flow
 from gates.cli.corpora import workspace_of
 from gates.cli.gate import print_finished
 from gates.cli.output import print_json, say, tell
-from gates.cli.show import as_json, console, progress
+from gates.cli.show import as_json, console, head_at_the_end, progress
 from gates.corpora.cache import cache_dir
 from gates.corpora.sources import fetch
 from gates.corpora.texts import load_manifest
@@ -43,6 +43,7 @@ def demo(panel: bool, json_wanted: bool) -> int:
     gate = workspace / "prereg" / "demo.yaml"
     if not gate.is_file():
         raise UsageError(f"{gate} is missing", next_step="run `gates demo` in a clone of the repository")
+    head_at_the_end(gate)
     world = flow.this_world(say)
     _fetch(gate, workspace)
     try:

@@ -10,7 +10,7 @@ import click
 
 from gates import flow
 from gates.cli.output import print_json, say, tell
-from gates.cli.show import as_json, console, earlier_run, gate_file, progress, signing_key
+from gates.cli.show import as_json, console, earlier_run, gate_file, head_at_the_end, progress, signing_key
 from gates.corpora.manifest import Manifest
 from gates.errors import ExitCode, UsageError
 from gates.judge.verdict import Verdict
@@ -59,6 +59,7 @@ def run(gate: Path, again: bool, candidate: str | None, by: str | None, key: Pat
         raise UsageError(
             f"--arm {candidate!r}: the gate has no such candidate", next_step=f"choose one of: {', '.join(known)}"
         )
+    head_at_the_end(gate)
     with progress() as watch:
         finished = flow.run(gate, flow.this_world(say, watch, by, key), again=again)
     verdict = finished.verdict

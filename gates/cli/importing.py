@@ -9,7 +9,7 @@ import click
 
 from gates import flow
 from gates.cli.output import print_json, say, tell
-from gates.cli.show import as_json, console, signing_key
+from gates.cli.show import as_json, console, head_at_the_end, signing_key
 from gates.errors import UsageError
 from gates.flow.importing import import_texts
 from gates.report.terminal import verdict_table
@@ -43,6 +43,7 @@ def import_(file: Path, gate: Path, mapped: Sequence[str], by: str | None, key: 
     \b
     gates import old/bronte.jsonl --gate prereg/lv-bronte.yaml --map text=completion --map arm=model
     """
+    head_at_the_end(gate)
     run = import_texts(file, gate, _names(mapped), flow.this_world(say, by=by, key=key))
     if json_wanted:
         print_json({**run.verdict.as_json(), "run": str(run.store.folder), "attempts": run.attempts})

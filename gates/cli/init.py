@@ -31,5 +31,10 @@ def init(folder: Path, name: str, json_wanted: bool) -> int:
         return ExitCode.PASS
     for path in made:
         tell(f"written: {path}")
-    tell(f"next: fill in the manifests and the gate, then gates check {made[0]}")
+    corpora = [path.stem for path in made if path.parent.name == "corpora"]
+    tell(
+        f"next: say in {' and '.join(f'corpora/{name}.yaml' for name in corpora)} which texts there are and where "
+        f"from;\n  then, in {folder}: gates corpora fetch {' '.join(corpora)} --pin;\n"
+        f"  then fill in the gate: gates check {made[0]}"
+    )
     return ExitCode.PASS

@@ -9,7 +9,7 @@ import click
 from gates import flow
 from gates.cli.corpora import workspace_of, workspace_option
 from gates.cli.output import print_json, say, tell
-from gates.cli.show import as_json, signing_key
+from gates.cli.show import as_json, head_at_the_end, signing_key
 from gates.errors import ExitCode
 from gates.record.ledger import Ledger
 from gates.record.merging import merge as join
@@ -62,6 +62,7 @@ def merge(branch: str | None, workspace: Path | None, by: str | None, key: Path 
     git add prereg reports && git commit
     """
     home = workspace_of(workspace)
+    head_at_the_end(home)
     joined = join(home, branch, flow.this_world(say, by=by, key=key).stamp())
     head = Ledger(home / "prereg").heads()
     if json_wanted:

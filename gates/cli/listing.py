@@ -62,15 +62,16 @@ def lines_of(found: History) -> list[Line]:
 
 def _print(found: History) -> None:
     table = Table(expand=False)
-    for name in ("run", "begun", "candidate", "verdict", "move", "standing", "since"):
-        table.add_column(name, overflow="fold")
+    for name in ("run", "begun", "candidate", "verdict", "move", "standing"):
+        table.add_column(name, no_wrap=name in ("begun", "verdict", "standing"), overflow="fold")
+    since: dict[str, None] = {}
     for line in lines_of(found):
         verdict = outcome_text(Outcome(line.outcome)) if line.outcome else Text(line.state)
         cells = map(_plain, (line.place, line.begun, line.candidate))
-        since = _plain("; ".join(line.events))
-        table.add_row(*cells, verdict, number(line.move, signed=True), line.standing, since)
+        table.add_row(*cells, verdict, number(line.move, signed=True), line.standing)
+        since |= dict.fromkeys(f"{line.place}: {event}" for event in line.events)
     if found.runs:
-        console().print(table)
+        console().print(table, *map(_plain, since), sep="\n")
     began = {item.gate for item in found.runs}
     for gate, seals in found.sealed.items():
         if gate not in began:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from gates.cli.output import print_json, say, tell
-from gates.cli.show import as_json, console, signing_key
+from gates.cli.show import as_json, console, head_at_the_end, signing_key
 from gates.cli.web import serve
 from gates.corpora.cache import cache_dir
 from gates.errors import ExitCode, UsageError
@@ -40,6 +40,7 @@ def read(run: Path, blind: bool, arm: str | None, json_wanted: bool, **asked: An
     gates read reports/demo/001 --blind --arm lv-bronte-e12
     gates read reports/demo/001
     """
+    head_at_the_end(run)
     reading = open_reading(run, cache_dir(os.environ))
     if blind:
         world = this_world(say, by=asked["by"], key=asked["key"])

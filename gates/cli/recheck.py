@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from gates import flow
 from gates.cli.output import print_json, say, tell
-from gates.cli.show import as_json, console, progress, signing_key
+from gates.cli.show import as_json, console, head_at_the_end, progress, signing_key
 from gates.errors import UsageError
 from gates.flow.finished import read_run
 from gates.flow.rechecking import Asked, Rechecked
@@ -55,6 +55,7 @@ def recheck(run: Path, arm: str | None, url: str | None, json_wanted: bool, **op
         alone=options["alone"],
         seeds=options["seeds"],
     )
+    head_at_the_end(run)
     with progress() as watch:
         found = recheck_run(run, asked, flow.this_world(say, watch, options["by"], options["key"]))
     if json_wanted:

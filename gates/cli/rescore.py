@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from gates import flow
 from gates.cli.engine import engine_at
 from gates.cli.output import print_json, say, tell
-from gates.cli.show import as_json, console, signing_key
+from gates.cli.show import as_json, console, head_at_the_end, signing_key
 from gates.errors import ExitCode, GatesError, UsageError
 from gates.flow.rescoring import Asked, Rescored, rescore_all
 from gates.record.rescore import before
@@ -48,6 +48,7 @@ def rescore(**options: Any) -> int:
     runs, json_wanted, candidate = (options.pop(name) for name in ("runs", "json_wanted", "candidate"))
     if candidate is not None and len(runs) > 1:
         raise UsageError("--candidate is of one run", next_step="leave it out, or name one run")
+    head_at_the_end(*runs)
     world = flow.this_world(say, by=options.pop("by"), key=options.pop("key"))
     with engine_at(options.pop("engine"), "runs judged again") as engine:
         made = rescore_all(runs, world, Asked(**options), engine)

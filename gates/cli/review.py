@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from rich.text import Text
 
 from gates.cli.output import print_json, say, tell
-from gates.cli.show import as_json, console, interactive, signing_key
+from gates.cli.show import as_json, console, head_at_the_end, interactive, signing_key
 from gates.cli.web import serve
 from gates.corpora.cache import cache_dir
 from gates.errors import ExitCode, UsageError
@@ -54,6 +54,7 @@ def review(run: Path, arm: str | None, marks: tuple[tuple[str, str], ...], json_
     gates review reports/demo/001 --web
     gates review reports/demo/001 --mark 3f9a ok --as stock-phrase --note "it was a dark and"
     """
+    head_at_the_end(run)
     world = this_world(say, by=asked["by"], key=asked["key"])
     reading = open_reading(run, cache_dir(os.environ))
     # An unknown arm is told before anything is asked.

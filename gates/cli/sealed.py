@@ -10,8 +10,8 @@ import click
 from gates import flow
 from gates.cli.corpora import workspace_of, workspace_option
 from gates.cli.gate import print_check
-from gates.cli.output import print_json, say, tell
-from gates.cli.show import as_json, earlier_run, gate_file, interactive, signing_key
+from gates.cli.output import manners, print_json, say, tell
+from gates.cli.show import as_json, earlier_run, gate_file, head_at_the_end, interactive, signing_key
 from gates.errors import ExitCode, UsageError
 from gates.record.seal import SealOnDisk, find_seal
 from gates.report.sealed import readable
@@ -30,6 +30,7 @@ by_whom = click.option("--by", help="Who does it; your user name by default.")
 def seal(gate: Path, yes: bool, by: str | None, key: Path | None, earlier: Path | None, json_wanted: bool) -> int:
     """Pre-register GATE: check it, bind everything it rests on, and enter it in the ledger before any generation."""
     _can_ask(gate, yes)
+    head_at_the_end(gate)
     world = flow.this_world(say, by=by, key=key)
     _check_first(gate, world, earlier, json_wanted)
     _confirm("Seal this gate?", yes)
@@ -54,6 +55,7 @@ def amend(gate: Path, reason: str, yes: bool, by: str | None, key: Path | None, 
     gates amend prereg/lv-bronte.yaml --reason "ran_on margin 0.10 cannot be proved with 100 texts"
     """
     _can_ask(gate, yes)
+    head_at_the_end(gate)
     world = flow.this_world(say, by=by, key=key)
     _check_first(gate, world, None, json_wanted)
 
@@ -71,7 +73,7 @@ def _check_first(gate: Path, world: flow.World, earlier: Path | None, json_wante
     found = flow.check(gate, world, earlier)
     if found.missing:
         raise UsageError("\n".join([f"{gate}: the gate cannot be sealed yet:", *found.missing]))
-    if not json_wanted:
+    if not (json_wanted or manners.quiet):
         print_check(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO, TypeVar, cast
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from gates.cli.output import Uncommanding, manners, on_runner, say
+from gates.record.chain import Head
 from gates.seat.progress import Progress as Done
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,6 +58,32 @@ def console() -> Console:
         return plain
     stream = cast("TextIO", Uncommanding(sys.stdout)) if on_runner() else None
     return Console(file=stream, width=max(110, plain.width), no_color=colours)
+
+
+def head_at_the_end(*places: Path) -> None:
+    """Say on stderr, when the command ends, the new head of the ledger above each place, where it has entered anything.
+
+    Whoever keeps that line elsewhere has an anchor: a ledger that was rebuilt since has another head.
+    """
+    before = _heads(places)
+
+    def at_the_end() -> None:
+        for path, data in _heads(places).items():
+            if data != before.get(path):
+                head = Head.parse(data, where=str(path))
+                say(f"ledger head {' '.join(head.head)} ({head.records} record{'s' * (head.records != 1)})")
+
+    click.get_current_context().call_on_close(at_the_end)
+
+
+def _heads(places: Sequence[Path]) -> dict[Path, bytes]:
+    """The head file of the nearest workspace at or above each place, where there is one."""
+    found = {}
+    for place in map(Path.resolve, places):
+        above = (folder / "prereg" / "ledger.head" for folder in (place, *place.parents))
+        if (path := next((path for path in above if path.is_file()), None)) is not None:
+            found[path] = path.read_bytes()
+    return found
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import click
 from pydantic import ValidationError
 
 from gates.cli.output import print_json, say, tell
-from gates.cli.show import as_json
+from gates.cli.show import as_json, head_at_the_end
 from gates.corpora.cache import cache_dir
 from gates.errors import ExitCode, UsageError
 from gates.flow import this_world
@@ -51,6 +51,7 @@ def signoff(run: Path, json_wanted: bool, key: Path, by: str | None, alias: str 
     gates signoff reports/demo/001 --arm lv-bronte-e12 --decision ship \\
         --reason "reads well, no copied sentence" --key ~/.ssh/id_ed25519
     """
+    head_at_the_end(run)
     world = this_world(say, by=by, key=key)
     made = sign_off(open_reading(run, cache_dir(os.environ)), _decided(decided), world, alias)
     if json_wanted:

@@ -65,7 +65,8 @@ def load_manifest(workspace: Path, name: str) -> Manifest:
         hint = f"did you mean `{near[0]}`? " if near else ""
         raise CorpusError(
             f"no corpus manifest {manifest_path(workspace, name)}",
-            next_step=f"{hint}manifests here: {', '.join(known) or 'none'}",
+            next_step=f"{hint}manifests here: {', '.join(known) or 'none'}; a new one is a file corpora/NAME.yaml: "
+            "`gates init` writes two to fill in, `gates schema manifest` says what may stand in it",
         )
     path = manifest_path(workspace, name)
     manifest = read_document(path, Manifest)

@@ -29,7 +29,9 @@ class Event(Record):
 
     def sentence(self) -> str:
         """The event on one line."""
-        told = f"{self.what} of {self.at[:10]} by {self.by}"
+        told = f"{self.what} of {self.at[:10]}"
+        # Who asked for what is computed says nothing of it; who read or signed does.
+        told += "" if self.what in (_AFTER["rescore"], _AFTER["rechecked"]) else f" by {self.by}"
         return f"{told}: {self.said}" if self.said else told
 
 

@@ -241,6 +241,10 @@ def _note_first_words(inputs: Inputs, findings: Findings) -> None:
         )
 
 
+# About 48 words: a model that ends its texts at all seldom ends one within so few.
+SHORT = 64
+
+
 def _note_size(inputs: Inputs, findings: Findings) -> None:
     gate = inputs.gate
     if gate.declarations.data_seen == NOT_DECLARED:
@@ -254,6 +258,11 @@ def _note_size(inputs: Inputs, findings: Findings) -> None:
             f"voice.words_per_seed = {gate.voice.words_per_seed} is over 70 % of the {most:.0f} words that "
             f"{len(inputs.beats)} prompts of {gate.sampling.max_tokens} tokens can give at most: a seed that falls "
             "short makes the run INVALID"
+        )
+    if gate.damage.ran_on is not None and gate.sampling.max_tokens < SHORT:
+        findings.warnings.append(
+            f"damage.ran_on: few texts end within sampling.max_tokens = {gate.sampling.max_tokens}; where every text "
+            f"is cut, all arms are at 1 and the axis says nothing: allow {SHORT} or more, or leave ran_on out"
         )
     findings.missing.extend(
         f"damage.{name} needs at least {axis.fewest_beats} beats, {gate.prompts.file} has {len(inputs.beats)}"

@@ -238,9 +238,10 @@ def _short(value: JsonValue) -> str:
 
 
 def changes(sealed: Seal, now: Binding, gate: Gate) -> list[str]:
-    """Everything binding that differs from a seal; of the gate, field by field."""
-    changed = differences(sealed.binding.as_json(), now.as_json())
-    return changed + differences(sealed.gate.as_json(), gate.as_json(), "gate")
+    """Everything binding that differs from a seal; of the gate, field by field, and where no field differs its hash."""
+    fields = differences(sealed.gate.as_json(), gate.as_json(), "gate")
+    then, bound = sealed.binding.as_json(), now.as_json()
+    return differences(then, bound | {"gate": then["gate"]} if fields else bound) + fields
 
 
 def refuse_changes(sealed: SealOnDisk, now: Binding, gate: Gate) -> None:

@@ -21,7 +21,7 @@ from gates.flow.review import open_reading
 from gates.flow.verifying import verify
 from gates.record.ledger import Ledger
 from gates.record.vouching import vouch
-from tests.flow.conftest import gates, lines
+from tests.flow.conftest import Ended, gates, lines
 from tests.flow.threaded import Seat, running
 
 pytestmark = pytest.mark.xdist_group("flips")
@@ -47,24 +47,33 @@ def signed(signed_run: tuple[Path, Path], cache: Path, tmp_path_factory: pytest.
     with running(Seat) as seat, mock.patch.dict(os.environ, GATES_CACHE=str(cache)):
         scored = gates("rescore", run, "--rule", "all-arms-range@1", "--reason", "as it was judged once")
         assert "record: " in scored.stdout, scored
+        assert_head_told(scored, workspace)
         checked = gates("recheck", run, "--seat", seat.faulty.url)
         assert "record: " in checked.stdout, checked
+        assert_head_told(checked, workspace)
         changed = json.loads(gate.read_text("utf-8"))
         changed["seat"]["base_url"], changed["memorisation"]["max_rate"] = seat.faulty.url, 0.1
         gate.write_text(json.dumps(changed), "utf-8")
         amended = gates("amend", gate, "--reason", "a stricter limit", "--yes")
         assert amended.returncode == 0, amended
+        assert_head_told(amended, workspace)
         texts = workspace / "old.jsonl"
         kept = ("arm", "seed", "prompt", "text", "finish_reason")
         old = [{name: line[name] for name in kept} for line in lines(run / "generations.jsonl")]
         texts.write_text("".join(f"{json.dumps(one)}\n" for one in old), "utf-8")
         brought = gates("import", texts, "--gate", gate)
         assert "imported, not sealed before generation" in brought.stdout, brought
+        assert_head_told(brought, workspace)
         world = this_world(print, by="bob")
         blind = BlindReading(open_reading(run, cache), "one", "bob")
         BlindDesk(blind, world, (next(blind.trials()),)).say("1", {"author": 0, "best": 1})
         enter_votes(blind, world)
     return workspace
+
+
+def assert_head_told(ended: Ended, workspace: Path) -> None:
+    records = Ledger(workspace / "prereg").entries()
+    assert f"ledger head {records[-1].sha256} ({len(records)} records)" in ended.stderr.splitlines(), ended
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +135,7 @@ def test_changed_bytes_of_every_file_are_found_by_who_has_no_texts(signed: Path,
     rng = np.random.default_rng(3)
     for path in records(signed):
         size = max(1, path.stat().st_size)
-        flip(signed, tmp_path / "nothing", path, sorted({size - 1, int(rng.integers(0, size))}))
+        flip(signed, tmp_path, path, sorted({size - 1, int(rng.integers(0, size))}))
 
 
 @pytest.mark.long
@@ -144,13 +153,13 @@ def test_every_changed_byte_of_the_ledger_is_found(signed: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["ledger.jsonl", "ledger.head", "small-*.json", "*.sig", "*.json", "*.jsonl", "*.md"])
-def test_every_changed_byte_is_found(signed: Path, cache: Path, name: str) -> None:
+def test_every_changed_byte_is_found(signed: Path, tmp_path: Path, name: str) -> None:
     """Of files over 2,500 bytes 250 places, drawn anew for each file."""
     rng = np.random.default_rng(4)
     for path in [path for path in records(signed) if path.match(name)]:
         size = max(1, path.stat().st_size)
         places = range(size) if size <= 2500 else sorted(set(map(int, rng.integers(0, size, 250))))
-        flip(signed, cache, path, list(places))
+        flip(signed, tmp_path, path, list(places))
 
 
 @pytest.mark.parametrize("missing", RECORDS)

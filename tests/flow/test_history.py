@@ -72,6 +72,7 @@ def test_the_list_in_the_terminal(workspace: Path) -> None:
     shown = [row for row in rows if row[0]]
     assert [row[:2] for row in shown] == [["small 001", AT[:10]]] * 2 + [["small 002", AT[:10]], ["small 003", AT[:10]]]
     assert [row[3] for row in shown[2:]] == ["! INVALID", "stopped"]
+    assert max(map(len, ended.stdout.splitlines())) <= 110
     document = json.loads(gates("list", "--workspace", workspace, "--json").stdout)
     assert [run["run"] for run in document["runs"]] == [1, 2, 3]
 

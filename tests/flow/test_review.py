@@ -45,6 +45,16 @@ def test_the_list_holds_every_run_every_flag_and_the_drawn_samples(reading: Read
     assert again.list_sha256 == reading.list_sha256
 
 
+def test_what_is_entered_again_says_no_head_and_quiet_says_none(reading: Reading) -> None:
+    run, item = reading.run.store.folder, next(iter(reading.items))
+    marked = gates("review", run, "--mark", item, "ok", "--json")
+    assert json.loads(marked.stdout)["list_sha256"] == reading.list_sha256
+    records = Ledger(reading.run.workspace / "prereg").entries()
+    assert marked.stderr == f"ledger head {records[-1].sha256} ({len(records)} records)\n"
+    assert gates("review", run, "--mark", item, "ok").stderr == ""
+    assert gates("review", run, "--mark", item, "bad", "--quiet").stderr == ""
+
+
 def test_another_candidate_is_not_needed_and_another_reader_does_not_count(reading: Reading) -> None:
     needed = reading.needed("one")
     assert {item.arm for item in needed.values()} == {"base", "one"}

@@ -56,6 +56,11 @@ def test_from_seal_to_verdict_and_back(ran: Ran) -> None:
     ledger = lines(workspace / "prereg" / "ledger.jsonl")
     assert [record["kind"] for record in ledger] == ["seal", "run", "session", "session", "verdict"]
     assert ledger[-1]["body"]["verdict_sha256"] == sha256((folder / "verdict.json").read_bytes())
+    # Each command that has entered something ends with the head, and no other does.
+    hashes = [sha256(line) for line in (workspace / "prereg" / "ledger.jsonl").read_bytes().splitlines()]
+    assert ran.sealed.stderr.endswith(f"ledger head {hashes[0]} (1 record)\n")
+    assert ran.run.stderr.endswith(f"ledger head {hashes[-1]} (5 records)\n")
+    assert "ledger head" not in ran.unsealed.stderr + ran.checked.stderr
     assert ledger[-1]["body"]["generations_sha256"] == sha256((folder / "generations.jsonl").read_bytes())
 
     report = (folder / "report.md").read_text("utf-8")
