@@ -44,6 +44,9 @@ class Document:
     cleaner: str
 
 
+_NEW = "; a new one is a file corpora/NAME.yaml: `gates init` writes two to fill in, `gates schema manifest` says its fields"
+
+
 def manifest_path(workspace: Path, name: str) -> Path:
     """Where the manifest of that name stands."""
     return workspace / "corpora" / f"{name}.yaml"
@@ -65,8 +68,7 @@ def load_manifest(workspace: Path, name: str) -> Manifest:
         hint = f"did you mean `{near[0]}`? " if near else ""
         raise CorpusError(
             f"no corpus manifest {manifest_path(workspace, name)}",
-            next_step=f"{hint}manifests here: {', '.join(known) or 'none'}; a new one is a file corpora/NAME.yaml: "
-            "`gates init` writes two to fill in, `gates schema manifest` says what may stand in it",
+            next_step=f"{hint}manifests here: {', '.join(known) or 'none'}{'' if near else _NEW}",
         )
     path = manifest_path(workspace, name)
     manifest = read_document(path, Manifest)

@@ -105,6 +105,12 @@ def test_the_cleaner_runs_where_the_manifest_asks(workspace: Path, cache: Path, 
     ("ref", "message", "step"),
     [
         ("tini/train", "no corpus manifest", "did you mean `tiny`? manifests here: tiny"),
+        (
+            "austen/train",
+            "no corpus manifest",
+            "manifests here: tiny; a new one is a file corpora/NAME.yaml: `gates init` writes two to fill in, "
+            "`gates schema manifest` says its fields",
+        ),
         ("tiny/test", "corpus tiny has no split 'test'", "its splits are: train, heldout"),
         ("../tiny", "is not a corpus reference", "write MANIFEST or MANIFEST/SPLIT"),
         ("tiny/train/more", "is not a corpus reference", "write MANIFEST or MANIFEST/SPLIT"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gates.flow.history import history
+from gates.flow.history import Event, history
 from gates.record.ledger import Ledger, Stamp
 from gates.record.store import gate_lock
 from tests.finished import AT, TWO, finished_run, two_voices
@@ -54,6 +54,9 @@ def test_every_run_and_what_became_of_it(workspace: Path, finished: Path) -> Non
         name: (one["outcome"], one["axes"]["voice"]["value"]) for name, one in verdict["candidates"].items()
     }
     assert [(event.what, event.said) for event in first.events] == [("sign-off", "one, hold")]
+    assert first.events[0].sentence() == f"sign-off of {AT[:10]} by <i>tester</i>: one, hold"
+    computed = Event(what="re-score", at=AT, by="somebody", said="rule pairwise-range@1, post-hoc, FAIL")
+    assert computed.sentence() == f"re-score of {AT[:10]}: rule pairwise-range@1, post-hoc, FAIL"
     with gate_lock(workspace / "reports", "small"):
         assert history(workspace).runs[2].state == "running"
 

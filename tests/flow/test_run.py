@@ -30,6 +30,7 @@ def test_from_seal_to_verdict_and_back(ran: Ran) -> None:
     assert ran.checked.returncode == 0, ran.checked.stderr
     assert json.loads(ran.checked.stdout)["requests"] == 48
     assert json.loads(ran.checked.stdout)["missing"] == []
+    assert "damage.ran_on: few texts end within sampling.max_tokens = 16; " in ran.checked.stdout
 
     assert ran.sealed.returncode == 0, ran.sealed.stderr
     seal = json.loads(Path(json.loads(ran.sealed.stdout)["file"]).read_bytes())
