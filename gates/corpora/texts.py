@@ -44,7 +44,7 @@ class Document:
     cleaner: str
 
 
-_NEW = "; a new one is a file corpora/NAME.yaml: `gates init` writes two to fill in, `gates schema manifest` says its fields"
+_NEW = "; a new one is a file corpora/NAME.yaml: `gates init` writes two, `gates schema manifest` says its fields"
 
 
 def manifest_path(workspace: Path, name: str) -> Path:

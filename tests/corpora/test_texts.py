@@ -108,7 +108,7 @@ def test_the_cleaner_runs_where_the_manifest_asks(workspace: Path, cache: Path, 
         (
             "austen/train",
             "no corpus manifest",
-            "manifests here: tiny; a new one is a file corpora/NAME.yaml: `gates init` writes two to fill in, "
+            "manifests here: tiny; a new one is a file corpora/NAME.yaml: `gates init` writes two, "
             "`gates schema manifest` says its fields",
         ),
         ("tiny/test", "corpus tiny has no split 'test'", "its splits are: train, heldout"),
