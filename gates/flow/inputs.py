@@ -259,7 +259,7 @@ def _note_size(inputs: Inputs, findings: Findings) -> None:
             f"{len(inputs.beats)} prompts of {gate.sampling.max_tokens} tokens can give at most: a seed that falls "
             "short makes the run INVALID"
         )
-    if gate.damage.ran_on is not None and gate.sampling.max_tokens < SHORT:
+    if "ran_on" in gate.damage.named() and gate.sampling.max_tokens < SHORT:
         findings.warnings.append(
             f"damage.ran_on: few texts end within sampling.max_tokens = {gate.sampling.max_tokens}; where every text "
             f"is cut, all arms are at 1 and the axis says nothing: allow {SHORT} or more, or leave ran_on out"
