@@ -16,6 +16,8 @@ def check_drawing(path: Path) -> None:
     """Raise UsageError where a picture could not be written to `path`: said before anything is measured."""
     if find_spec("matplotlib") is None:
         raise UsageError("drawing needs matplotlib", next_step='pip install "voice-gates[report]"')
+    if path.suffix.lower() != ".svg":
+        raise UsageError(f"{path}: the picture is an SVG", next_step=f"--plot {path.with_suffix('.svg')}")
     if path.exists() or path.is_symlink() or not os.access(path.absolute().parent, os.W_OK):
         raise UsageError(
             f"{path}: there is something already, or its folder cannot be written to", next_step="name a new file"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from gates.seat.faults import BrokenContractError, printable
@@ -17,7 +17,8 @@ _LONGEST = 1_000_000
 class Timing:
     """Seconds from sending to the first and to the last words, and the completion tokens that the seat counted.
 
-    `pieces` is how many events brought words; `model` who answered, None where nothing tells.
+    `pieces` is how many events brought words; `model` who answered, None where nothing tells; `begun` the clock's
+    reading when it was sent, so that answers of one moment can be laid beside each other.
     """
 
     first_s: float
@@ -25,11 +26,21 @@ class Timing:
     tokens: int
     pieces: int = 2
     model: str | None = None
+    begun: float = 0.0
 
     @property
     def decode(self) -> float:
         """Tokens a second after the first one."""
-        return (self.tokens - 1) / max(1e-9, self.last_s - self.first_s)
+        return decode_of([self])
+
+
+def decode_of(timings: Sequence[Timing]) -> float:
+    """Tokens a second of answers that were asked for together: all but each one's first, from the earliest first words
+    to the latest last ones. Of a single answer that is its own speed after its first token.
+    """
+    first = min(timing.begun + timing.first_s for timing in timings)
+    last = max(timing.begun + timing.last_s for timing in timings)
+    return sum(timing.tokens - 1 for timing in timings) / max(1e-9, last - first)
 
 
 async def read_stream(lines: AsyncIterator[str], begun: float, clock: Callable[[], float]) -> Timing:
@@ -60,7 +71,7 @@ async def read_stream(lines: AsyncIterator[str], begun: float, clock: Callable[[
         raise BrokenContractError("the stream ended before its last event, or without tokens and their count")
     if len(models) > 1:
         raise BrokenContractError("the stream names more than one model")
-    return Timing(first, last, tokens, pieces, next(iter(models), None))
+    return Timing(first, last, tokens, pieces, next(iter(models), None), begun)
 
 
 def _event(data: str) -> dict[str, object]:

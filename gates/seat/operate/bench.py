@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from gates.errors import SeatError, UnfitSeatError
+from gates.errors import SeatError, UnfitSeatError, UsageError
 from gates.records import Record, signature
 from gates.seat.client import SeatClient, SeatRequest
 from gates.seat.faults import printable
-from gates.seat.streams import Timing
+from gates.seat.streams import Timing, decode_of
 
 AGAIN = "base again"
 BASE = "base"
@@ -57,7 +57,10 @@ class Plan:
 
 
 class Sample(Record):
-    """One arm in one round: decode tokens/s and first-token seconds; of several streams the sum and the median."""
+    """One arm in one round: decode tokens/s of all its streams together, and the median of their first tokens' seconds.
+
+    Decode counts from the first token on (`decode_of`), so that a slow first token is not taken for slow decoding.
+    """
 
     round: int
     arm: str
@@ -100,24 +103,44 @@ class Bench(Record):
     samples: tuple[Sample, ...]
 
 
+async def check_served(client: SeatClient, plan: Plan) -> None:
+    """Raise UsageError for a name that the seat does not list, or a length over its context; nothing else is asked."""
+    cards = {str(card["id"]): card for card in await client.models()}
+    missing = [name for name in plan.arms.values() if name not in cards]
+    if missing:
+        raise UsageError(
+            f"the seat does not serve {missing[0]!r}; it serves: {printable(', '.join(cards)) or 'none'}",
+            next_step="`gates seat load` loads an adapter, --base NAME names the base",
+        )
+    context = cards[plan.base].get("max_model_len")
+    if isinstance(context, int) and plan.tokens >= context:
+        raise UsageError(
+            f"--tokens {plan.tokens} leaves no room for a prompt: the seat's context is {context} tokens",
+            next_step=f"ask for fewer than {context}",
+        )
+
+
 async def measure(
     client: SeatClient, plan: Plan, clock: Callable[[], float], watch: Callable[[int], None]
 ) -> tuple[Sample, ...]:
-    """Ask every arm `rounds` times; `watch` is told each finished round. Raises SeatError at the first failure."""
+    """Ask every arm `rounds` times; `watch` is told each finished round, and 0 when the warm-ups are over.
+
+    Raises SeatError at the first failure.
+    """
     number = 0
     for _ in range(plan.warm_ups):
         for model in plan.arms.values():
             await _ask(client, plan, model, number := number + 1, clock)
+    watch(0)
     samples: list[Sample] = []
     names = list(plan.arms)
     for turn in range(plan.rounds):
         for place in range(len(names)):
             arm = names[(turn + place) % len(names)]
-            begun = clock()
             numbers = range(number + 1, number + 1 + plan.streams)
             number += plan.streams
             asked = [_ask(client, plan, plan.arms[arm], each, clock) for each in numbers]
-            samples.append(_sample(turn, arm, await asyncio.gather(*asked), clock() - begun))
+            samples.append(_sample(turn, arm, await asyncio.gather(*asked)))
         watch(turn + 1)
     return tuple(samples)
 
@@ -156,10 +179,9 @@ async def _ask(client: SeatClient, plan: Plan, model: str, number: int, clock: C
     return timing
 
 
-def _sample(turn: int, arm: str, timings: Sequence[Timing], wall: float) -> Sample:
+def _sample(turn: int, arm: str, timings: Sequence[Timing]) -> Sample:
     first = float(np.median([timing.first_s for timing in timings]))
-    decode = timings[0].decode if len(timings) == 1 else sum(timing.tokens for timing in timings) / wall
-    return Sample(round=turn, arm=arm, decode=decode, first_s=first)
+    return Sample(round=turn, arm=arm, decode=decode_of(timings), first_s=first)
 
 
 def summarise(plan: Plan, samples: Sequence[Sample]) -> tuple[ArmSpeed, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ from gates.errors import SeatError
 from gates.report.bench import bench_svg
 from gates.seat.client import SeatClient
 from gates.seat.operate.bench import AGAIN, BASE, Bench, Plan, Sample, difference, measure, median_interval, summarise
-from tests.flow.conftest import gates
+from gates.seat.streams import Timing, decode_of
+from tests.flow.conftest import Ended, gates
 from tests.flow.threaded import Seat, running
-from tests.seat.faulty import FaultySeat, Request, Wire
+from tests.seat.faulty import FaultySeat, Request, Wire, card
 
 PLAN = Plan("base", ("lv-x",), rounds=30, tokens=4, streams=1, warm_ups=1, prompt="Go on.")
 
@@ -105,7 +107,14 @@ def test_arms_are_interleaved_in_moving_order_after_a_warm_up_of_each() -> None:
     assert {(round(sample.decode, 3), sample.first_s) for sample in samples} == {(4.0, 0.25)}
 
 
-def test_several_streams_are_summed() -> None:
+def test_streams_are_counted_together_from_the_first_token_on() -> None:
+    # Two answers of five tokens: from 1.0, when the first begins to speak, to 3.0, when the second has ended.
+    slow, late = Timing(1.0, 2.0, 5), Timing(1.5, 2.5, 5, begun=0.5)
+    assert decode_of([slow, late]) == 8 / 2.0
+    assert slow.decode == decode_of([slow]) == 4 / 1.0
+
+
+def test_several_streams_are_asked_at_once() -> None:
     plan = Plan("base", (), rounds=6, tokens=4, streams=3, warm_ups=0, prompt="Go on.")
     samples, seat = run(FaultySeat(routes={"/v1/completions": words(4)}), plan)
     assert len(samples) == 12
@@ -187,8 +196,12 @@ class Restarted(Seat):
 
     def __init__(self) -> None:
         super().__init__()
-        self.versions = iter(("1", "2"))
+        self.versions = itertools.repeat("1")
         self.faulty.routes |= {"/version": self.version, "/v1/completions": slowly}
+
+    async def cards(self, _request: Request, wire: Wire) -> None:
+        names = ("voices-base", "lv-x", "[/red]")
+        await wire.send({"data": [card(name, parent=names[0] if name != names[0] else None) for name in names]})
 
     async def version(self, _request: Request, wire: Wire) -> None:
         await wire.send({"version": next(self.versions)})
@@ -207,6 +220,7 @@ async def slowly(request: Request, wire: Wire) -> None:
 def test_names_are_no_mark_up_and_a_server_of_another_version_is_another() -> None:
     words = ("seat", "bench", "[/red]", "--rounds", 6, "--tokens", 8, "--warm-ups", 0, "--seat")
     with running(Restarted) as seat:
+        seat.versions = iter(("1", "2"))
         ended = gates(*words, seat.faulty.url)
         assert ended.returncode == 4
         assert "the server was 1 at first and 2 at last" in ended.stderr
@@ -214,6 +228,47 @@ def test_names_are_no_mark_up_and_a_server_of_another_version_is_another() -> No
         ended = gates(*words, seat.faulty.url)
     assert ended.returncode == 0, ended
     assert "│ [/red] " in ended.stdout
+
+
+def bench(*options: object) -> tuple[Ended, list[Request]]:
+    """What the command says of a seat that serves voices-base and lv-x, and what it asked of it."""
+    with running(Restarted) as seat:
+        ended = gates(
+            "seat", "bench", "--rounds", 6, "--tokens", 8, "--warm-ups", 0, *options, "--seat", seat.faulty.url
+        )
+        return ended, seat.faulty.seen
+
+
+def test_the_command_says_each_difference_beside_its_floor(tmp_path: Path) -> None:
+    ended, _ = bench("lv-x", "--plot", tmp_path / "b.svg", "--streams", 2)
+    assert ended.returncode == 0, ended
+    assert re.search(r"lv-x, decode: [+-][\d.]+% against a floor of [\d.]+%: (does not resolve|resolves)", ended.stdout)
+    assert "lv-x, first token: " in ended.stdout
+    assert "decode of all 2" in ended.stdout
+    assert "base again, decode" not in ended.stdout, "the base against itself is the floor, not a finding"
+    assert "round 1 of 6, about " in ended.stderr
+    assert f"written: {tmp_path / 'b.svg'}" in ended.stderr
+    table = [line for line in ended.stdout.splitlines() if line[:1] in "┏┃┡│├└"]
+    assert max(map(len, table)) <= 80
+    alone, _ = bench()
+    assert re.search(r"floor: [\d.]+% of decode, [\d.]+% of the first token; a smaller cost", alone.stdout)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("nope",), "does not serve 'nope'; it serves: voices-base, lv-x"),
+        (("--base", "nope"), "does not serve 'nope'"),
+        (("--tokens", 512), "the seat's context is 512 tokens"),
+        (("--plot", "b.png"), "--plot b.svg"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_before_anything_is(options: tuple[object, ...], message: str) -> None:
+    ended, seen = bench(*options)
+    assert ended.returncode == 2
+    assert message in ended.stderr
+    assert "next: " in ended.stderr
+    assert {request.method for request in seen} <= {"GET"}
 
 
 def test_a_refusal_is_told_in_the_seats_words() -> None:
