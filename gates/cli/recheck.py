@@ -16,6 +16,7 @@ from gates.flow.finished import read_run
 from gates.flow.rechecking import Asked, Rechecked
 from gates.flow.rechecking import recheck as recheck_run
 from gates.flow.sample import SEEDS
+from gates.record.recheck import RecheckPlan
 from gates.report.recheck import headline, worth
 from gates.report.terminal import verdict_table
 from gates.spec.asking import Seat
@@ -74,10 +75,21 @@ def _seat(url: str, api_key_env: str | None) -> Seat:
         raise UsageError(f"{option}: {first['msg']}", next_step="for example http://127.0.0.1:8028/v1") from None
 
 
+def _form(plan: RecheckPlan) -> str:
+    """Whether this is the serving form that was judged, and what follows where it is not."""
+    if not plan.changed:
+        return "the same serving form"
+    what = plan.otherwise.rpartition(" ")[2]
+    return (
+        f"{plan.otherwise}; the notes name each difference ({len(plan.changed)})\n"
+        f"  what was {what} covers one serving form alone: to ship this one, seal a gate for it, run it, sign it off"
+    )
+
+
 def _print(found: Rechecked) -> None:
     plan, recheck = found.plan, found.recheck
     console().print(verdict_table(headline(plan.arm, recheck.outcome), recheck))
     tell(f"{recheck.same_texts} of {recheck.texts} texts are the same to the letter")
     tell(worth(plan))
-    tell(f"{plan.otherwise}: see the notes" if plan.otherwise else "the same serving form")
+    tell(_form(plan))
     tell(f"record: {found.report}")

@@ -182,7 +182,7 @@ async def _plan(work: _Work, client: SeatClient) -> tuple[RecheckPlan, RunStore]
         seat=identity.as_json(),
         canary=canary.as_json(),
         cache_salt=salt,
-        changed=tuple(_changes(work, identity)),
+        changed=(*_changes(work, identity), *_answers_otherwise(work, canary)),
         signoffs=tuple(
             entered.stored.sha256
             for entered in signoffs(work.run.store, work.ledger.entries())
@@ -229,6 +229,25 @@ def _changes(work: _Work, identity: SeatIdentity) -> list[str]:
         return [*differences(then, now), "adapter: the seal does not know its bytes: nothing to compare with"]
     unread = [f"adapter: {path.name} cannot be read here: its bytes were not compared"]
     return differences(then, now) + (unread if files is None else [])
+
+
+def _answers_otherwise(work: _Work, canary: CanaryReport) -> list[str]:
+    """How the arm answers the canary otherwise than when the run began: other bytes, which no file here shows.
+
+    Nothing for an imported run, which no canary stood before.
+    """
+    sessions = work.run.store.sessions()
+    if not sessions:
+        return []
+    heard = CanaryReport.parse(canonical(sessions[0].canary), where=str(work.run.store.sessions_path))
+    judged = work.run.seal.gate.arms.candidates[work.arm].model
+    then = tuple(model for model in heard.models if model.model == judged)
+    now = tuple(model.model_copy(update={"model": judged}) for model in canary.models if model.model == work.model)
+    one, other = (
+        report.model_copy(update={"models": models[:1], "pairs": ()})
+        for report, models in ((heard, then), (canary, now))
+    )
+    return same_voices(one, other, "its first answer in the run") if then and now else []
 
 
 def check_asked(gate: Gate, inputs: Inputs, plan: RecheckPlan, store: RunStore) -> None:

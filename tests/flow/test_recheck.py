@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,6 +154,31 @@ def test_a_merged_form_is_rechecked_alone_and_named_as_another(run: Path, seat: 
     plan = RecheckPlan.parse(json.dumps(told["plan"]).encode(), where="plan")
     assert plan.otherwise == "not what was judged"
     assert plan.model_copy(update={"signoffs": ("0" * 64,)}).otherwise == "not what was signed"
+
+
+def test_other_weights_under_the_same_name_are_named(run: Path, seat: Voice) -> None:
+    # The texts are the same and so is every file that can be read here: the canary alone hears the difference.
+    seat.weights = "voice-two"
+    told = found(gates("recheck", run, "--json"))
+    (changed,) = told["plan"]["changed"]
+    assert re.fullmatch(r"'voice-one' answers .* nats away from its first answer in the run .*", changed)
+    assert told["warnings"] == [f"not what was judged: {changed}"]
+
+
+def test_what_was_signed_is_one_serving_form(run: Path, seat: Voice, tmp_path: Path) -> None:
+    items = json.loads(gates("review", run, "--by", "a", "--json").stdout)["items"]
+    gates("review", run, "--by", "a", *(word for item in items for word in ("--mark", item["name"], "ok")))
+    signed = ("--arm", "one", "--decision", "hold", "--reason", "x", "--by", "a", "--key", make_key(tmp_path))
+    assert gates("signoff", run, *signed).returncode == 3
+    ended = gates("recheck", run)
+    assert "the same serving form" in ended.stdout
+    seat.fingerprint, seat.weights = "f-2", "voice-two"
+    ended = gates("recheck", run)
+    assert "not what was signed; the notes name each difference (2)" in ended.stdout
+    assert 'note: not what was signed: seat.fingerprint: sealed "vllm' in ended.stdout
+    assert "to ship this one, seal a gate for it, run it, sign it off" in ended.stdout
+    report = max((run / "rechecks").glob("*/report.md")).read_text("utf-8")
+    assert "not what was signed: the 1 sign-offs of one cover another serving form" in report
 
 
 @pytest.mark.slow
