@@ -172,10 +172,12 @@ def test_what_was_signed_is_one_serving_form(run: Path, seat: Voice, tmp_path: P
     assert gates("signoff", run, *signed).returncode == 3
     ended = gates("recheck", run)
     assert "the same serving form" in ended.stdout
-    seat.fingerprint, seat.weights = "f-2", "voice-two"
+    seat.weights = "voice-two"
+    (run.parents[2] / "prereg" / "one.gguf").write_bytes(b"another")
     ended = gates("recheck", run)
     assert "not what was signed; the notes name each difference (2)" in ended.stdout
-    assert 'note: not what was signed: seat.fingerprint: sealed "vllm' in ended.stdout
+    assert "note: not what was signed: adapter.one.gguf: sealed" in ended.stdout
+    assert "nats away from its first answer in the run" in " ".join(ended.stdout.split())
     assert "to ship this one, seal a gate for it, run it, sign it off" in ended.stdout
     report = max((run / "rechecks").glob("*/report.md")).read_text("utf-8")
     assert "not what was signed: the 1 sign-offs of one cover another serving form" in report
