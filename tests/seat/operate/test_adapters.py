@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from gates.seat.operate.lint import rank_of
 from gates.seat.operate.service import Service
 from gates.seat.operate.status import Served, compare
 from tests.flow.conftest import gates
-from tests.flow.threaded import Seat, running
+from tests.flow.threaded import Seat, listening, running
 from tests.seat.faulty import FaultySeat, Request, Wire, error
 
 
@@ -205,6 +206,21 @@ class Odd(Seat):
 
 
 PLAIN = {"peft_type": "LORA", "r": 16, "bias": "none", "lora_alpha": 32, "target_modules": ["q_proj"]}
+
+
+def test_the_house_swap_is_told_to_the_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
+    routes = {"/v1/load_lora_adapter": answering(200, b"loaded"), "/v1/unload_lora_adapter": answering(200, b"off")}
+    seat = FaultySeat(routes=routes, models=("base", "lv-x"))
+    moments = iter((1.0, 1.24, 2.0, 2.003))
+    monkeypatch.setattr("gates.cli.seat.adapters.time", SimpleNamespace(perf_counter=lambda: next(moments)))
+    with listening(seat):
+        loaded = gates("seat", "load", "lv-x", "/adapters/lv-x", "--seat", seat.url)
+        seat.models = ("base",)
+        unloaded = gates("seat", "unload", "lv-x", "--seat", seat.url)
+    assert loaded.stdout.startswith(
+        "loaded (0.240 s)\nlv-x is loaded until the next restart; list it in --lora-modules"
+    )
+    assert unloaded.stdout.startswith("off (0.003 s)\n")
 
 
 @pytest.fixture

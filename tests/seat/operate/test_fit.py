@@ -62,6 +62,13 @@ def test_the_house_serves_one_and_a_third_requests_of_8192_tokens() -> None:
     assert round(cache.concurrency(8192), 2) == 1.33
 
 
+def test_vllm_refuses_when_less_is_free_than_it_asks_for_rounded_up() -> None:
+    card = Card(total=101, free=51)
+    assert card.asked(0.5) == 51
+    assert not card.refuses(0.5)
+    assert Card(total=101, free=50).refuses(0.5)
+
+
 def test_the_house_placement_asks_for_a_ninth_and_is_refused_an_eighth() -> None:
     assert round(CARD.asked(0.11) / MIB, -2) == 10_700
     assert not CARD.refuses(0.11)
