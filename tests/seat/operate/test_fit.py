@@ -221,3 +221,8 @@ def test_a_folder_that_is_no_adapter_is_named(model: Path) -> None:
     ended = gates("seat", "fit", model, "--adapter", model / "lv-one")
     assert ended.returncode == 2
     assert "adapter_config.json: r is '16', not a rank" in ended.stderr
+
+
+def test_a_request_takes_whole_blocks() -> None:
+    # 100 tokens are 7 blocks of 16, of which 14 hold two.
+    assert KvCache(bytes_per_token=1, block=16, blocks=14).concurrency(100) == 2.0
