@@ -76,6 +76,14 @@ def canonical(value: Any) -> bytes:
         return rfc8785.dumps(value)
 
 
+def is_canonical(data: bytes) -> bool:
+    """Whether bytes are the canonical JSON of what they say: one meaning, whoever reads them."""
+    try:
+        return canonical(json.loads(data)) == data
+    except (ValueError, RecursionError):
+        return False
+
+
 class _RareError(Exception):
     """A value that Python's own encoder may write otherwise than RFC 8785 does."""
 

@@ -28,6 +28,7 @@ from gates.record.store import RunStore, open_run, runs
 from gates.records import Generation, Usage
 from gates.seat.requests import request_body
 from gates.text import words
+from tests.finished import add_look
 from tests.small import BEATS, VOCABULARY, small_workspace
 
 Key = tuple[str, int, int]
@@ -119,12 +120,14 @@ class Record:
     def run(self, path: Path, sealed: SealOnDisk, texts: dict[Key, str], failed: Collection[Key] = ()) -> RunStore:
         """A finished run of texts that are there already; of the `failed` keys the seat gave none."""
         inputs = replace(load_inputs(path, self.cache), gate=sealed.seal.gate)
-        store = open_run(Ledger(inputs.prereg), inputs.reports, inputs.gate.name, sealed.sha256, self.world.stamp())
+        ledger, begun = Ledger(inputs.prereg), self.world.stamp()
+        store = open_run(ledger, inputs.reports, inputs.gate.name, sealed.sha256, begun)
         store.folder.mkdir(parents=True)
-        store.sessions_path.write_bytes(b"")
+        add_look(store, ledger, sealed, "start", begun)
         for generation in generations(inputs, sealed, texts):
             error = "the seat gave up" if generation.key in failed else None
             store.add(generation.model_copy(update={"error": error}))
+        add_look(store, ledger, sealed, "end", begun)
         conclude(inputs, sealed, store, self.world)
         return store
 

@@ -91,7 +91,7 @@ def end_run(inputs: Inputs, sealed: SealOnDisk, say: Words) -> Path:
     ledger = Ledger(inputs.prereg)
     store = open_run(ledger, inputs.reports, gate.name, sealed.sha256, stamp)
     store.resume(sealed.sha256)
-    _session(store, ledger, sealed, "start")
+    add_look(store, ledger, sealed, "start", stamp)
     for arm, about in gate.arms.all().items():
         for seed in gate.seeds(arm):
             for prompt, shown in enumerate(inputs.shown):
@@ -116,20 +116,21 @@ def end_run(inputs: Inputs, sealed: SealOnDisk, say: Words) -> Path:
                         error=None,
                     )
                 )
-    _session(store, ledger, sealed, "end")
+    add_look(store, ledger, sealed, "end", stamp)
     world = World(cache=inputs.cache, by="tester", environ={}, now=lambda: datetime.fromisoformat(AT))
     conclude(inputs, sealed, store, world)
     return store.folder
 
 
-def _session(store: RunStore, ledger: Ledger, sealed: SealOnDisk, phase: Any) -> None:
+def add_look(store: RunStore, ledger: Ledger, sealed: SealOnDisk, phase: Any, stamp: Stamp) -> None:
+    """A look at a seat that was not there."""
     count = sum(1 for _ in store.generations(sealed.sha256))
     store.add_session(
         Session(
             phase=phase,
             seal=sealed.sha256,
-            at=AT,
-            by="tester",
+            at=stamp.at,
+            by=stamp.by,
             seat={},
             canary={},
             cache_salt="salt",

@@ -13,6 +13,7 @@ from gates.cli.show import as_json, head_at_the_end, signing_key
 from gates.errors import ExitCode
 from gates.record.ledger import Ledger
 from gates.record.merging import merge as join
+from gates.report.wording import one_line
 
 
 @click.group(invoke_without_command=True)
@@ -40,7 +41,8 @@ def ledger(context: click.Context, workspace: Path | None, json_wanted: bool) ->
         run = entry.body.get("run")
         number = f" run {run:03d}" if isinstance(run, int) else ""
         signed = ", signed" if "signing_key" in entry.body else ""
-        tell(f"{record.sha256[:12]}  {entry.at}  {entry.kind:8}  {entry.gate}{number}  by {entry.by}{signed}")
+        when, by = one_line(entry.at), one_line(entry.by)
+        tell(f"{record.sha256[:12]}  {when}  {entry.kind:8}  {entry.gate}{number}  by {by}{signed}")
     tell(f"{len(records)} records, head {' '.join(book.heads()) or 'none'}")
     return ExitCode.PASS
 

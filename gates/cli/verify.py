@@ -15,6 +15,7 @@ from gates.errors import ExitCode
 from gates.flow.adapters import Identified, identify
 from gates.flow.verifying import Verified
 from gates.flow.verifying import verify as verify_workspace
+from gates.report.wording import one_line
 
 
 @click.command()
@@ -36,7 +37,8 @@ def verify(workspace: Path | None, allowed_signers: Path | None, adapter: Path |
     Exits with 0 when everything was derived again and holds, 3 when something could not be derived here (a text that
     the cache lacks, an unfinished run) or is covered by no trusted signature, 5 when something does not hold; each is
     named. With --adapter, once nothing is broken: 0 when these bytes were signed off and all of the above holds, 1 when
-    no seal knows them or they were held back, 3 when they are known and not signed off.
+    no seal knows them or they were held back, 3 when they are known and not signed off. With --allowed-signers
+    those sign-offs count that people in that file made, and one person with two keys is one.
 
     \b
     gates verify --allowed-signers ~/.ssh/allowed_signers
@@ -44,7 +46,7 @@ def verify(workspace: Path | None, allowed_signers: Path | None, adapter: Path |
     """
     home = workspace_of(workspace)
     found = verify_workspace(home, cache_dir(os.environ), allowed_signers)
-    known = identify(home, adapter) if adapter is not None and not found.breaks else None
+    known = identify(home, adapter, allowed_signers) if adapter is not None and not found.breaks else None
     status = known.exit_code if known is not None and known.exit_code else found.exit_code
     if json_wanted:
         asked = {} if known is None else {"adapter": known.as_json()}
@@ -56,30 +58,36 @@ def verify(workspace: Path | None, allowed_signers: Path | None, adapter: Path |
     return status
 
 
+def _tell(sentence: str) -> None:
+    """One sentence on one line: no name of a file or person in it can look like a line of its own."""
+    tell(one_line(sentence))
+
+
 def _print(found: Verified) -> None:
     for sentence in found.breaks:
-        tell(f"BROKEN: {sentence}")
+        _tell(f"BROKEN: {sentence}")
     for sentence in found.not_derived:
-        tell(f"not re-derived: {sentence}")
+        _tell(f"not re-derived: {sentence}")
     for sentence in (*found.signatures, *found.not_checked):
-        tell(sentence)
+        _tell(sentence)
     state = {ExitCode.PASS: "everything holds", ExitCode.TAMPERED: f"{len(found.breaks)} breaks"}
-    tell(
+    _tell(
         f"{found.records} records, {found.seals} seals, {found.runs} runs: "
         f"{state.get(found.exit_code, f'{len(found.not_derived)} not re-derived, the rest holds')}"
     )
-    tell(f"anchor: {found.anchor}")
+    _tell(f"anchor: {found.anchor}")
 
 
 def _print_adapter(known: Identified) -> None:
     for match in known.matches:
         verdicts = ", ".join(f"run {run}: {outcome}" for run, outcome in match.verdicts.items()) or "no finished run"
-        tell(f"this adapter is {match.arm} of {match.gate}, sealed {match.sealed_at} ({match.seal[:12]}): {verdicts}")
+        _tell(f"this adapter is {match.arm} of {match.gate}, sealed {match.sealed_at} ({match.seal[:12]}): {verdicts}")
         for run, sentences in match.rescores.items():
-            tell("\n".join(f"  run {run}, {sentence}" for sentence in sentences))
+            for sentence in sentences:
+                tell(f"  {one_line(f'run {run}, {sentence}')}")
         for run, release in match.signed_off.items():
-            tell(f"  run {run}, signed off: {release}")
+            tell(f"  {one_line(f'run {run}, signed off: {release}')}")
     for sentence in known.near:
-        tell(f"not this adapter: {sentence}")
+        _tell(f"not this adapter: {sentence}")
     if not any(match.signed_off for match in known.matches):
-        tell("nobody has signed these bytes off" if known.matches else "no seal of this ledger knows these bytes")
+        _tell("nobody has signed these bytes off" if known.matches else "no seal of this ledger knows these bytes")

@@ -20,8 +20,9 @@ from gates.flow.review import Reading, prompt_of
 from gates.flow.world import World
 from gates.measure.damage.stop_words import STOP_WORDS
 from gates.measure.figures import VoiceFigures
+from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
-from gates.record.votes import WHO, Choice, Trial, Vote, Votes, Who
+from gates.record.votes import WHO, Choice, Trial, Vote, Votes, Who, tallies
 from gates.records import digest
 from gates.text import normalise, words
 
@@ -213,6 +214,13 @@ def check_votes(reading: Reading, entries: Sequence[Stored]) -> int:
                 f"{votes.path}: {by} has voted on trials of {arm} never drawn for them, or twice on one"
             )
     return loose
+
+
+def tallied(reading: Reading, entries: Sequence[Stored]) -> Iterator[tuple[Stored, JsonValue]]:
+    """Every ledger record of the votes on a run, and what the votes that it holds come to, reader by reader."""
+    store, votes = reading.run.store, Votes(reading.run.store.folder)
+    for entered in votes.entered(entries, store.gate, store.number):
+        yield entered, [tally.as_json() for tally in tallies(votes.read(said(entered, "lines", int)))]
 
 
 def enter_votes(blind: BlindReading, world: World) -> None:

@@ -8,7 +8,7 @@ from gates import __version__
 from gates.flow.inputs import Inputs
 from gates.flow.recorded import measure_run
 from gates.flow.world import World
-from gates.judge.verdict import Verdict, judge
+from gates.judge.verdict import Verdict, judge, outcomes_of
 from gates.record.ledger import Ledger, Stored
 from gates.record.seal import SealOnDisk
 from gates.record.standing import History, in_context
@@ -48,6 +48,5 @@ def _outcome(store: RunStore, verdict: Verdict, report: str, *, judged: bool) ->
         "sessions_sha256": store.sessions_sha256(),
         "report_sha256": sha256(report.encode()),
         "gates": __version__,
-        "outcome": verdict.outcome.value,
-        "candidates": {name: candidate.outcome.value for name, candidate in verdict.candidates.items()},
+        **outcomes_of(verdict),
     }

@@ -14,7 +14,7 @@ from gates.measure.figures import Measurements
 from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
 from gates.record.seal import Seal, SealOnDisk, differences, entered_seal
-from gates.record.store import RunStore, finished_files, runs
+from gates.record.store import RunStore, finished_files, run_place, runs
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def read_run(folder: Path) -> FinishedRun:
 
     Raises RecordError where no finished run is, TamperedError where a file is not what the ledger says.
     """
-    home = folder.resolve()
+    home = run_place(folder)
     reports, workspace = home.parent.parent, home.parent.parent.parent
     prereg, gate, number = workspace / "prereg", home.parent.name, home.name
     ledger = Ledger(prereg)

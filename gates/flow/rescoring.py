@@ -32,7 +32,7 @@ from gates.record.rescore import (
     write_rescore,
 )
 from gates.record.standing import IMPORTED, History, attempts_at
-from gates.record.store import gate_lock
+from gates.record.store import gate_lock, run_place
 from gates.records import canonical
 from gates.report.rescored import rescored_markdown
 from gates.report.wording import in_order, why_changed
@@ -90,7 +90,7 @@ def rescore_all(
     are written here alone, so they are the same wherever it ran. For a run that cannot be judged again its error comes
     in its place, and the others are judged all the same.
     """
-    wanted = [Wanted(folder.resolve(), world.cache.resolve(), asked) for folder in folders]
+    wanted = [Wanted(run_place(folder), world.cache.resolve(), asked) for folder in folders]
     found = (engine or Here()).run(dict, weigh, wanted)
     for one, weighed in zip(wanted, found, strict=True):
         try:

@@ -6,17 +6,15 @@ never counted as verified.
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-
-from pydantic import JsonValue
+from typing import TypeVar
 
 from gates.errors import ExitCode, GatesError, TamperedError, UsageError
-from gates.flow.blind import check_votes
+from gates.flow.blind import check_votes, tallied
+from gates.flow.differing import check_same, check_told
 from gates.flow.finished import read_run, sealed_inputs, sealed_with
 from gates.flow.floors import rules_of
 from gates.flow.generating import check_recorded
@@ -29,24 +27,26 @@ from gates.flow.review import open_reading
 from gates.flow.sharing import check_shared
 from gates.flow.signed import check_signoffs
 from gates.judge.floors import FloorRule
-from gates.judge.verdict import Verdict, judge
+from gates.judge.verdict import Verdict, judge, outcomes_of
 from gates.measure.figures import Measurements
 from gates.record.anchor import committed_breaks
 from gates.record.body import check_report, said
+from gates.record.course import course_breaks
+from gates.record.files import stored_bytes
 from gates.record.ledger import Ledger, Stored
 from gates.record.recheck import rechecks, store_of
 from gates.record.rescore import check_words, folder_of, rescores
-from gates.record.seal import SEALING, SealOnDisk, read_seal, unchecked
+from gates.record.seal import SEALING, SealOnDisk, read_seal
 from gates.record.share import MANIFEST, WITHHELD, Share, read_share
 from gates.record.standing import History, in_context
 from gates.record.store import RunStore, finished_files, runs
+from gates.record.strays import unchecked
 from gates.record.vouching import vouch
-from gates.records import Record, canonical
+from gates.records import Record, is_canonical, sha256
 from gates.report.markdown import markdown
 from gates.report.seat import seat_sentences
 
-TOLERANCE = 1e-9
-"""Figures derived again on another machine may differ by this much, relative or absolute; counts may not differ."""
+T = TypeVar("T")
 
 
 class Verified(Record):
@@ -95,10 +95,11 @@ def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verifie
         entries = ledger.entries()
     except GatesError as error:
         notes.breaks.append(error.message)
+    notes.breaks += course_breaks(entries)
     seals = [stored for stored in entries if stored.entry.kind in SEALING]
     for stored in seals:
         notes.guard(partial(_check_seal, History(prereg, entries), stored))
-    finished = [run for gate in dict.fromkeys(s.entry.gate for s in entries) for run in runs(ledger, gate)]
+    finished = _runs(ledger, entries, notes)
     shared = _shared(workspace, [(s.entry.gate, said(s, "run", int)) for s, _ in finished], notes)
     for started, ended in finished:
         if ended is not None and ended.entry.kind == "spoiled":
@@ -117,6 +118,7 @@ def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verifie
         _check_later((ledger, cache, reports), started, notes, shared)
     if not entries and not notes.breaks:
         notes.not_derived.append(f"{ledger.path}: nothing is recorded here, so nothing was derived")
+    strays = _strays(workspace, entries, notes)
     vouched = vouch(prereg, entries, allowed)
     anchor, cut = committed_breaks(workspace, ledger.path, [stored.sha256 for stored in entries])
     return Verified(
@@ -127,8 +129,27 @@ def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verifie
         not_derived=(*notes.not_derived, *vouched.open),
         anchor=anchor,
         signatures=tuple(vouched.told),
-        not_checked=tuple(unchecked(prereg, entries)),
+        not_checked=tuple(strays),
     )
+
+
+def _runs(ledger: Ledger, entries: Sequence[Stored], notes: _Notes) -> list[tuple[Stored, Stored | None]]:
+    """Every run of every gate; those of a gate that has one of them twice are a break."""
+    found: list[tuple[Stored, Stored | None]] = []
+    for gate in dict.fromkeys(stored.entry.gate for stored in entries):
+        notes.guard(partial(_extend, found, partial(runs, ledger, gate)))
+    return found
+
+
+def _strays(workspace: Path, entries: Sequence[Stored], notes: _Notes) -> list[str]:
+    found: list[str] = []
+    if entries:
+        notes.guard(partial(_extend, found, partial(unchecked, workspace, entries)))
+    return found
+
+
+def _extend(found: list[T], more: Callable[[], Iterable[T]]) -> None:
+    found.extend(more())
 
 
 def _seal(prereg: Path, stored: Stored) -> SealOnDisk:
@@ -137,6 +158,7 @@ def _seal(prereg: Path, stored: Stored) -> SealOnDisk:
 
 def _check_seal(history: History, stored: Stored) -> None:
     sealed = _seal(history.prereg, stored)
+    _refuse_bent(sealed.path, stored_bytes(sealed.path))
     gate = sealed.seal.gate
     if not gate.digest() == sealed.seal.binding.gate == said(stored, "gate_sha256", str):
         raise TamperedError(f"{sealed.path}: the gate in it is not the gate that it and the ledger name by hash")
@@ -144,6 +166,10 @@ def _check_seal(history: History, stored: Stored) -> None:
         raise TamperedError(f"{sealed.path}: it seals {gate.name}, the ledger says {stored.entry.gate}")
     known = history.as_of(stored.entry.previous)
     before = [said(s, "seal", str) for s in known.records if s.entry.kind == "seal" and s.entry.gate == gate.name]
+    if (sealed.seal.sealed_at, sealed.seal.sealed_by) != (stored.entry.at, stored.entry.by):
+        raise TamperedError(f"{sealed.path}: it is not of the time or person that the ledger names")
+    if unknown := set(sealed.seal.previous) - {record.sha256 for record in known.records}:
+        raise TamperedError(f"{sealed.path}: it names records before it that were not: {', '.join(sorted(unknown))}")
     if (stored.entry.kind == "import") != (sealed.seal.imported is not None):
         raise TamperedError(
             f"{sealed.path}: a seal for imported texts, or the ledger's word for it, is not what it was"
@@ -179,14 +205,13 @@ def _check_run(
     ledger = Ledger(workspace / "prereg")
     if shared is None:
         store.check_sessions(ledger)
+        store.check_closed(imported=sealed.seal.imported is not None, several=sealed.seal.gate.seats is not None)
         if sealed.seal.imported is not None:
             read_received(store, sealed.seal.imported)
         _check_read(store.folder, cache, ledger, notes)
     measurements = Measurements.parse(files["measurements.json"], where=str(store.folder / "measurements.json"))
     verdict = Verdict.parse(files["verdict.json"], where=str(store.folder / "verdict.json"))
-    for name, record in (("measurements.json", measurements), ("verdict.json", verdict)):
-        if canonical(json.loads(files[name])) != files[name] or record.as_json()["seal"] != sealed.sha256:
-            raise TamperedError(f"{store.folder / name}: not canonical, or of another seal")
+    _check_files(store.folder, sealed, files, measurements, verdict)
     rules = _rules(sealed)
     if isinstance(rules, str):
         notes.not_derived.append(f"{store.folder / 'verdict.json'}: {rules}")
@@ -197,7 +222,8 @@ def _check_run(
         else:
             history = History(workspace / "prereg", Ledger(workspace / "prereg").entries())
             again = in_context(again, history, store.gate, store.number)
-        _same(store.folder / "verdict.json", verdict.as_json(), again.as_json())
+        check_same(store.folder / "verdict.json", verdict.as_json(), again.as_json())
+    check_told(ended, outcomes_of(verdict))
     report = store.folder / "report.md"
     # The number that the report was written with: a merge of two branches may have moved the run since.
     number = said(replace(ended, entry=ended.written), "run", int)
@@ -214,7 +240,20 @@ def _check_run(
     (check_recorded if sealed.seal.imported is None else check_received)(inputs, sealed, store)
     left_to_ask(inputs, sealed.sha256, store)
     derived = measure_run(inputs, sealed.sha256, store)
-    _same(store.folder / "measurements.json", measurements.as_json(), derived.as_json())
+    check_same(store.folder / "measurements.json", measurements.as_json(), derived.as_json())
+
+
+def _check_files(
+    folder: Path, sealed: SealOnDisk, files: Mapping[str, bytes], measurements: Measurements, verdict: Verdict
+) -> None:
+    """Check that each of a run's files means one thing, that they are of one seal, and the verdict on these figures."""
+    for name, data in files.items():
+        _refuse_bent(folder / name, data)
+    for name, record in (("measurements.json", measurements), ("verdict.json", verdict)):
+        if record.as_json()["seal"] != sealed.sha256:
+            raise TamperedError(f"{folder / name}: it is of another seal")
+    if verdict.measurements_sha256 != sha256(files["measurements.json"]):
+        raise TamperedError(f"{folder / 'verdict.json'}: it is a verdict on other measurements")
 
 
 def _rules(sealed: SealOnDisk) -> Mapping[str, FloorRule] | str:
@@ -223,6 +262,14 @@ def _rules(sealed: SealOnDisk) -> Mapping[str, FloorRule] | str:
         return rules_of(sealed.seal.gate)
     except UsageError as error:
         return f"not derived again: {error.message.replace(chr(10), ' ')}{sealed_with(sealed)}"
+
+
+def _refuse_bent(path: Path, data: bytes) -> None:
+    """Raise TamperedError for a record whose bytes another reader may read otherwise than this program does."""
+    lines = data.splitlines() if path.suffix == ".jsonl" else [data] if path.suffix == ".json" and data else []
+    for number, line in enumerate(lines, start=1):
+        if not is_canonical(line):
+            raise TamperedError(f"{path}:{number}: it is not the canonical JSON it was written as")
 
 
 def _check_later(places: tuple[Ledger, Path, Path], started: Stored, notes: _Notes, shared: Share | None) -> None:
@@ -243,12 +290,17 @@ def _check_later(places: tuple[Ledger, Path, Path], started: Stored, notes: _Not
 def _check_rescore(places: tuple[Path, Path], entered: Stored) -> None:
     """Derive one re-score again, as of the ledger then: standing, rules held, measurements, verdict, report."""
     cache, reports = places
-    run = RunStore(reports, entered.entry.gate, said(entered, "run", int))
-    recorded, derived = derive_again(read_run(run.folder), cache, entered)
-    folder = folder_of(run, entered)
+    run = read_run(RunStore(reports, entered.entry.gate, said(entered, "run", int)).folder)
+    recorded, derived = derive_again(run, cache, entered)
+    folder = folder_of(run.store, entered)
     for name in ("measurements", "rescore", "verdict"):
         stored, again = recorded.as_json()[name], derived.as_json()[name]
-        _same(folder / f"{name}.json", stored, again)
+        check_same(folder / f"{name}.json", stored, again)
+    for name in ("rescore", "verdict", *(["measurements"] if recorded.measurements else [])):
+        _refuse_bent(folder / f"{name}.json", stored_bytes(folder / f"{name}.json"))
+    judged_on = said(entered if recorded.measurements else run.ended, "measurements_sha256", str)
+    if recorded.verdict.measurements_sha256 != judged_on:
+        raise TamperedError(f"{folder / 'verdict.json'}: it is a verdict on other measurements")
     if recorded.rescore == derived.rescore:
         check_words(folder, recorded, entered)
         check_report(folder / "report.md", derived.report, entered, "this re-score")
@@ -264,11 +316,14 @@ def _check_recheck(places: tuple[Path, Path], begun: Stored, done: Stored | None
         return
     finished = read_run(run)
     recorded, derived = rederive(finished, cache, begun, done)
+    for name in ("plan.json", "recheck.json", "generations.jsonl", "judgements.jsonl"):
+        _refuse_bent(where / name, stored_bytes(where / name))
+    check_told(done, {"outcome": recorded.outcome.value})
     notes.guard(partial(check_report, where / "report.md", report_of(finished, begun, recorded), done, "this recheck"))
     if isinstance(derived, str):
         notes.not_derived.append(f"{where}: {derived}")
     else:
-        _same(where / "recheck.json", recorded.as_json(), derived.as_json())
+        check_same(where / "recheck.json", recorded.as_json(), derived.as_json())
 
 
 def _check_read(folder: Path, cache: Path, ledger: Ledger, notes: _Notes) -> None:
@@ -287,31 +342,7 @@ def _check_read(folder: Path, cache: Path, ledger: Ledger, notes: _Notes) -> Non
     if strange:
         raise TamperedError(f"{reading.review.path}: {len(strange)} marks are of no item of this run's reading list")
     notes.not_derived.extend(check_signoffs(reading, entries))
+    for entered, readers in tallied(reading, entries):
+        check_told(entered, {"readers": readers})
     if loose := check_votes(reading, entries):
         notes.not_derived.append(f"{folder / 'votes.jsonl'}: no ledger record holds its last {loose} votes yet")
-
-
-def _same(path: Path, stored: JsonValue, derived: JsonValue) -> None:
-    different = unlike(stored, derived)
-    if different:
-        raise TamperedError(f"{path}: derived again it differs: {'; '.join(different[:5])}")
-
-
-def unlike(stored: JsonValue, derived: JsonValue, path: str = "") -> list[str]:
-    """Where two JSON values differ by more than the tolerance of derived figures."""
-    if isinstance(stored, dict) and isinstance(derived, dict):
-        keys = sorted(stored.keys() | derived.keys())
-        return [d for key in keys for d in unlike(stored.get(key), derived.get(key), f"{path}.{key}".lstrip("."))]
-    if isinstance(stored, list) and isinstance(derived, list) and len(stored) == len(derived):
-        return [
-            d for place, pair in enumerate(zip(stored, derived, strict=True)) for d in unlike(*pair, f"{path}[{place}]")
-        ]
-    numbers = [value for value in (stored, derived) if isinstance(value, int | float) and not isinstance(value, bool)]
-    if len(numbers) == 2 and float in map(type, numbers):
-        close = math.isclose(numbers[0], numbers[1], rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-        return [] if close else [f"{path}: stored {stored}, derived {derived}"]
-    # A hash over figures that differ in their last digit differs as a whole: the figures themselves are compared.
-    if path.endswith("measurements_sha256"):
-        return []
-    same = stored == derived and isinstance(stored, bool) == isinstance(derived, bool)
-    return [] if same else [f"{path}: stored {stored}, derived {derived}"]

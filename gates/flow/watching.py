@@ -11,9 +11,10 @@ from pydantic import Field
 
 from gates.errors import GatesError, RecordError
 from gates.record.body import said
+from gates.record.files import stored_bytes
 from gates.record.ledger import Ledger, Stored
 from gates.record.seal import Seal, entered_seal
-from gates.record.store import RunStore, is_running, runs
+from gates.record.store import RunStore, is_running, run_place, runs
 from gates.records import Generation, Record
 from gates.spec.prompts import read_beats
 from gates.spec.workspace import resolve_inside
@@ -76,7 +77,7 @@ def status_of(folder: Path) -> RunStatus:
 
     Raises RecordError for a folder that is no run of the ledger.
     """
-    home = folder.resolve()
+    home = run_place(folder)
     workspace = home.parent.parent.parent
     ledger = Ledger(workspace / "prereg")
     known = {f"{said(started, 'run', int):03d}": (started, ended) for started, ended in runs(ledger, home.parent.name)}
@@ -125,7 +126,7 @@ def _recorded(store: RunStore) -> list[Generation]:
     """The whole lines of generations.jsonl: the last one may be half written at this moment."""
     if not store.generations_path.exists():
         return []
-    lines = store.generations_path.read_bytes().split(b"\n")[:-1]
+    lines = stored_bytes(store.generations_path).split(b"\n")[:-1]
     return [Generation.parse(line, where=str(store.generations_path)) for line in lines]
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from gates.judge.axes import AxisVerdict, axis_rng, invalid, validity, voice, why_unmeasured
 from gates.judge.damage import damage
@@ -70,6 +70,14 @@ class Verdict(Record):
     warnings: tuple[str, ...]
     standing: Standing | None = None
     attempts: Attempts | None = None
+
+
+def outcomes_of(verdict: Verdict) -> dict[str, JsonValue]:
+    """What the ledger says of a verdict: its outcome, and each candidate's."""
+    return {
+        "outcome": verdict.outcome.value,
+        "candidates": {name: candidate.outcome.value for name, candidate in verdict.candidates.items()},
+    }
 
 
 def judge(gate: Gate, measurements: Measurements, rules: Mapping[str, FloorRule] = RULES) -> Verdict:

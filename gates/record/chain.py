@@ -8,9 +8,8 @@ stand in one order, that of `ordered`, so that a line that was moved is found as
 from __future__ import annotations
 
 import heapq
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -18,7 +17,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from gates.errors import RecordError, TamperedError
-from gates.records import Record, Sha256, canonical, sha256
+from gates.records import Record, Sha256, canonical, is_canonical, sha256
 from gates.spec.fields import Name
 
 Kind = Literal[
@@ -179,12 +178,7 @@ def _entry(line: bytes, place: str, others: Iterable[bytes]) -> Entry:
 
 
 # A ledger is read before and after each record that is added: the same bytes are the same record, parsed once.
-@lru_cache(maxsize=1 << 14)
-def _straight(line: bytes) -> bool:
-    try:
-        return canonical(json.loads(line)) == line
-    except (ValueError, RecursionError):
-        return False
+_straight = lru_cache(maxsize=1 << 14)(is_canonical)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -240,12 +234,22 @@ def view(found: Sequence[Stored]) -> tuple[Stored, ...]:
     read_as = {record.sha256: record for record in found}
     for merge in found:
         for moved in moves(merge):
+            _check_moved(moved, merge, read_as)
             for name in _with_descendants(found, moved.record) - _with_descendants(found, merge.sha256):
                 now = read_as[name]
                 if now.entry.gate == moved.gate and now.entry.body.get("run") == moved.run:
                     body = {**now.entry.body, "run": moved.to}
                     read_as[name] = replace(now, entry=now.entry.model_copy(update={"body": body}))
     return tuple(read_as.values())
+
+
+def _check_moved(moved: Moved, merge: Stored, known: Mapping[str, Stored]) -> None:
+    """Raise TamperedError unless what a merge moves is a run: a verdict alone may not become another run's."""
+    record = known.get(moved.record)
+    if record is None or (record.entry.kind, record.entry.gate) != ("run", moved.gate):
+        raise broken(
+            f"ledger record {merge.sha256} (merge): {moved.record} is no run of {moved.gate}, and it moves one"
+        )
 
 
 def moves(record: Stored) -> tuple[Moved, ...]:

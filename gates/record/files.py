@@ -96,6 +96,20 @@ def read_recorded(path: Path, recorded: str) -> bytes:
     return data
 
 
+def stored_bytes(path: Path) -> bytes:
+    """What a record's file holds, nothing where there is none. Raises TamperedError for what is no file.
+
+    A folder, pipe or device in its place, or a link to one, is never read: that may not end.
+    """
+    if not path.is_file():
+        if path.exists() or path.is_symlink():
+            raise TamperedError(
+                f"{path}: a record is a file, and this is none", next_step="restore the file from its commit"
+            )
+        return b""
+    return path.read_bytes()
+
+
 def replace(path: Path, data: bytes) -> None:
     """Replace a file that is no record in one step: the ledger's head, a page that can be made again."""
     with on_disk(path), _beside(path, data) as beside:

@@ -17,6 +17,21 @@ def shown(workspace: Path, commit: str, path: Path) -> bytes | None:
     return _git(workspace, "show", f"{commit}:./{_within(workspace, path)}")
 
 
+def removed(workspace: Path, path: Path) -> list[bytes]:
+    """The records' lines that a commit up to HEAD took out of a line file of the workspace, against any parent."""
+    place = f"./{_within(workspace, path)}"
+    commits = _git(workspace, "rev-list", "--full-history", "HEAD", "--", place) or b""
+    # By what git itself compares, whatever the repository's settings and attributes say of differences.
+    compared = ("-m", "--patch", "--unified=0", "--text", "--no-ext-diff", "--no-textconv", "--no-renames")
+    found = _git(workspace, "diff-tree", "--stdin", *compared, "--", place, data=commits) or b""
+    return [line[1:] for line in found.split(b"\n") if line.startswith(b"-{")]
+
+
+def is_shallow(workspace: Path) -> bool:
+    """Whether the repository holds the last part of its history alone."""
+    return (_git(workspace, "rev-parse", "--is-shallow-repository") or b"").strip() == b"true"
+
+
 def files_below(workspace: Path, commit: str, folder: Path) -> list[Path]:
     """The files that a commit holds in a folder of the workspace."""
     listed = _git(workspace, "ls-tree", "-r", "-z", "--name-only", commit, "--", f"./{_within(workspace, folder)}/")
@@ -24,13 +39,14 @@ def files_below(workspace: Path, commit: str, folder: Path) -> list[Path]:
 
 
 def _within(workspace: Path, path: Path) -> str:
-    return path.resolve().relative_to(workspace.resolve()).as_posix()
+    return path.relative_to(workspace).as_posix()
 
 
-def _git(workspace: Path, *words: str) -> bytes | None:
+def _git(workspace: Path, *words: str, data: bytes = b"") -> bytes | None:
     try:
         ended = subprocess.run(  # noqa: S603 - fixed words, no shell; paths and commits are ours
-            ["git", "-C", str(workspace), *words],  # noqa: S607 - the user's own git
+            ["git", "--no-replace-objects", "-C", str(workspace), *words],  # noqa: S607 - the user's own git
+            input=data,
             capture_output=True,
             check=False,
             timeout=30,

@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from gates.record.chain import Entry, Head, Kind, Source, Stored, head_bytes, heads, read, stored
-from gates.record.files import append_line, cut_torn_line, locked, replace, write_once
+from gates.record.files import append_line, cut_torn_line, locked, replace, stored_bytes, write_once
 from gates.record.signing import public_key, sign, signature_path
 from gates.records import Sha256
 
@@ -42,8 +42,7 @@ class Ledger:
 
     def source(self) -> Source:
         """The bytes of ledger and head as they lie on the disk."""
-        lines, head = (path.read_bytes() if path.exists() else b"" for path in (self.path, self.head_path))
-        return Source(lines, head, str(self.path), str(self.head_path))
+        return Source(stored_bytes(self.path), stored_bytes(self.head_path), str(self.path), str(self.head_path))
 
     def entries(self) -> tuple[Stored, ...]:
         """Every record in file order, the chain checked. Raises TamperedError naming file, line and break."""

@@ -6,7 +6,6 @@ unseen after it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,9 +15,9 @@ from pydantic import Field, JsonValue
 
 from gates.errors import RecordError, TamperedError
 from gates.record.body import said
-from gates.record.files import append_line, cut_torn_line, locked
+from gates.record.files import append_line, cut_torn_line, locked, stored_bytes
 from gates.record.ledger import Kind, Ledger, Stamp, Stored
-from gates.records import Record, Sha256, canonical, sha256
+from gates.records import Record, Sha256, canonical, is_canonical, sha256
 
 
 class Chained(Record):
@@ -131,14 +130,13 @@ class Lines(Generic[L]):
         return len(self.read()) - known
 
     def _lines(self) -> list[bytes]:
-        return self.path.read_bytes().split(b"\n")[:-1] if self.path.exists() else []
+        return stored_bytes(self.path).split(b"\n")[:-1]
 
     def _parsed(self, line: bytes, place: str) -> L:
         try:
             record = self._kind.parse(line, where=place)
-            straight = canonical(json.loads(line)) == line
         except RecordError as error:
             raise TamperedError(error.message, next_step=error.next_step) from None
-        if not straight:
+        if not is_canonical(line):
             raise TamperedError(f"{place}: the line is not the canonical JSON it was written as")
         return record

@@ -6,6 +6,7 @@ the merge record says so, and its folder is copied there.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,14 +73,26 @@ def merge(workspace: Path, branch: str | None, stamp: Stamp) -> Joined:
 
 
 def _refuse_doubles(records: Sequence[Stored], ledger: Ledger) -> None:
-    """Two branches that joined each other crosswise may each have moved the other's run to the same number."""
-    runs = [(record.entry.gate, said(record, "run", int)) for record in records if record.entry.kind == "run"]
-    for gate, run in runs:
-        if runs.count((gate, run)) > 1:
-            raise RecordError(
-                f"{ledger.path}: both branches have joined the other already, and run {run:03d} of {gate} is now two",
-                next_step="drop the merge of one branch, and join the branches from the other one",
-            )
+    """Two branches that joined each other crosswise may each have moved the other's run to the same number.
+
+    And both may have gone on with one unfinished run: it can end once.
+    """
+    if twice := _twice(records, "run"):
+        raise RecordError(
+            f"{ledger.path}: both branches have joined the other already, and {twice} is now two",
+            next_step="drop the merge of one branch, and join the branches from the other one",
+        )
+    if twice := _twice(records, "verdict", "spoiled"):
+        raise RecordError(
+            f"{ledger.path}: both branches have ended {twice}, and a run ends once",
+            next_step="drop what one branch entered of it: move that branch back to where the run had begun",
+        )
+
+
+def _twice(records: Sequence[Stored], *kinds: str) -> str:
+    """A run of which there are two records of these kinds; empty where there is none."""
+    found = Counter((one.entry.gate, said(one, "run", int)) for one in records if one.entry.kind in kinds)
+    return next((f"run {run:03d} of {gate}" for (gate, run), count in found.items() if count > 1), "")
 
 
 def _committed(workspace: Path, ledger: Ledger, commit: str) -> Source:

@@ -18,7 +18,7 @@ from gates import __version__
 from gates.errors import RecordError, TamperedError
 from gates.judge.axes import AxisVerdict
 from gates.judge.standing import Standing
-from gates.judge.verdict import Verdict
+from gates.judge.verdict import Verdict, outcomes_of
 from gates.measure.figures import Measurements
 from gates.record.body import said
 from gates.record.files import read_recorded, write_once
@@ -161,8 +161,7 @@ def _words(made: Rescore, verdict: Verdict) -> dict[str, JsonValue]:
         "seal": made.seal,
         "asked": made.asked,
         "standing": made.standing.name,
-        "outcome": verdict.outcome.value,
-        "candidates": {name: candidate.outcome.value for name, candidate in verdict.candidates.items()},
+        **outcomes_of(verdict),
         **({"first": [*made.first]} if made.first else {}),
     }
 

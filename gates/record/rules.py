@@ -95,7 +95,7 @@ def held(history: History, axis: str) -> Iterator[tuple[Rule, list[Holder]]]:
 def rule_standing(history: History, run: Stored, axis: str, rule: Rule | None) -> Standing:
     """When the rule that judges an axis of a run again was fixed; None where the axis is judged no more."""
     name = said(run, "seal", str)
-    record, own = history.seals[name]
+    record, own = history.sealed(name)
     if record.entry.kind == "import":
         return IMPORTED
     if rule == axis_rules(own.gate, own.binding.signatures).get(axis):

@@ -162,21 +162,6 @@ def entered_seal(prereg: Path, records: Sequence[Stored], name: str) -> SealOnDi
     return read_seal(prereg, name, said(entered, "file", str))
 
 
-def unchecked(prereg: Path, records: Sequence[Stored]) -> list[str]:
-    """What lies beside seals and records and is hashed only: proof files that people attached, as of a time stamp
-    (`prereg/seals/NAME.proof.*`, NAME being the seal's without .json), and signatures of no record.
-    """
-    sealed = {Path(said(s, "file", str)).stem for s in records if s.entry.kind == "seal"}
-    found = []
-    for path in sorted((prereg / "seals").glob("*.proof.*")):
-        of = path.name.split(".proof.")[0]
-        which = f"a proof attached to seal {of}" if of in sealed else "a proof attached to no seal of this ledger"
-        found.append(f"{path}: {which}, not checked; SHA-256 {sha256(path.read_bytes())}")
-    signed = {record.sha256 for record in records}
-    loose = [path for path in sorted((prereg / "signatures").glob("*")) if path.name.removesuffix(".sig") not in signed]
-    return [*found, *(f"{path}: a signature of no record of this ledger, not checked" for path in loose)]
-
-
 def latest_seal(prereg: Path, gate: str) -> SealOnDisk | None:
     """The seal in force for the gate of this name: the last that the ledger holds; None without one."""
     mine = [s for s in Ledger(prereg).entries() if s.entry.kind == "seal" and s.entry.gate == gate]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import hashlib
 import re
 import subprocess
@@ -87,18 +88,38 @@ def holds(line: bytes, armoured: bytes, public: str) -> bool:
 def trusted(line: bytes, armoured: bytes, allowed: Path, at: str) -> str | None:
     """The principal of an allowed-signers file whose key made a signature of `line`; None where it lists none.
 
-    The file's own limits of time and namespace count; the time is the record's own `at`, as git does it, so a key that
-    has leaked is to be taken off the list.
+    Limits of time and namespace count, line by line: a key may stand in one line for git and in another for us. `at` is
+    when the signature is taken to have been made; a key that has leaked is to be taken off the list.
     """
     try:
         when = datetime.fromisoformat(at).astimezone().strftime("%Y%m%d%H%M%S")
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     with tempfile.TemporaryDirectory() as folder:
-        stored = _stored(Path(folder), armoured)
-        found = _run(["-Y", "find-principals", "-s", str(stored), "-f", str(allowed), f"-Overify-time={when}"], b"")
-    names = found.stdout.decode("utf-8", "replace").splitlines() if found.returncode == 0 else []
-    return next((name for name in names if name and _verified(line, armoured, allowed, name, when)), None)
+        stored, one = _stored(Path(folder), armoured), Path(folder) / "listed"
+        for listed in allowed.read_bytes().removeprefix(codecs.BOM_UTF8).splitlines():
+            if not listed.strip() or listed.lstrip().startswith(b"#") or not _may_list(listed, armoured):
+                continue
+            one.write_bytes(listed + b"\n")
+            found = _run(["-Y", "find-principals", "-s", str(stored), "-f", str(one), f"-Overify-time={when}"], b"")
+            names = found.stdout.decode("utf-8", "replace").splitlines() if found.returncode == 0 else []
+            for name in filter(None, names):
+                if _verified(line, armoured, one, name, when):
+                    return name
+    return None
+
+
+def _may_list(listed: bytes, armoured: bytes) -> bool:
+    """Whether a line of an allowed-signers file holds a signature's key, or an authority that may have certified it.
+
+    A signature begins with 10 bytes that say what it is, then the key, after its length in 4 bytes (PROTOCOL.sshsig).
+    """
+    try:
+        blob = base64.b64decode(b"".join(armoured.split(b"\n")[1:-2]), validate=True)
+    except binascii.Error:
+        return False
+    key = blob[14 : 14 + int.from_bytes(blob[10:14], "big")]
+    return base64.b64encode(key) in listed.split() or b"cert-authority" in listed
 
 
 def _as_written(armoured: bytes) -> bool:

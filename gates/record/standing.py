@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from gates.errors import RecordError
+from gates.errors import RecordError, TamperedError
 from gates.judge.standing import Attempts, Counted, Standing, Tries, one_passes
 from gates.judge.verdict import Verdict
 from gates.record.body import said
@@ -64,6 +64,15 @@ class History:
                 found.setdefault(name, (record, read_seal(self.prereg, name, said(record, "file", str)).seal))
         return found
 
+    def sealed(self, name: Sha256) -> tuple[Stored, Seal]:
+        """One seal with its record. Raises TamperedError where the ledger held none of this hash."""
+        if name not in self.seals:
+            raise TamperedError(
+                f"{self.prereg / 'ledger.jsonl'}: a record rests on seal {name}, which no record before it enters",
+                next_step="restore prereg/ from its last good commit",
+            )
+        return self.seals[name]
+
     def runs(self, gate: str) -> list[Stored]:
         """The records of the gate's runs, each made before its first generation."""
         return [record for record in self.records if record.entry.kind == "run" and record.entry.gate == gate]
@@ -86,7 +95,7 @@ class History:
 
 def standing_of(history: History, seal: Sha256) -> Standing:
     """The standing of a run under its own seal."""
-    record, _ = history.seals[seal]
+    record, _ = history.sealed(seal)
     if record.entry.kind == "import":
         return IMPORTED
     before = len(history.runs_before(record))
@@ -106,14 +115,14 @@ def own_standing(seal: Seal, verdict: Verdict) -> Standing:
 
 def attempts_at(history: History, gate: str, seal: Sha256, more: int = 0) -> Attempts:
     """Everything tried so far, of a gate and of the candidates that its `seal` binds; `more`: tries not entered yet."""
-    _, sealed = history.seals[seal]
+    _, sealed = history.sealed(seal)
     mine = {arm: _bytes(sealed, arm) for arm in sealed.gate.arms.candidates}
     tried = {arm: [_false_pass(sealed)] * more for arm in mine}
     others: dict[str, None] = {}
     for record in history.records:
         if record.entry.kind not in ("run", "rescore"):
             continue
-        _, under = history.seals[said(record, "seal", str)]
+        _, under = history.sealed(said(record, "seal", str))
         here = record.entry.gate == gate
         for arm, own in mine.items():
             known = own is not None and own in {_bytes(under, other) for other in under.gate.arms.candidates}

@@ -10,7 +10,8 @@ reports/GATE/NUMBER/sessions.jsonl      one line each time generation started or
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -19,7 +20,16 @@ from pydantic import Field, JsonValue
 
 from gates.errors import RecordError, TamperedError
 from gates.record.body import said
-from gates.record.files import append_line, cut_torn_line, held, locked, make_folder, read_recorded, write_once
+from gates.record.files import (
+    append_line,
+    cut_torn_line,
+    held,
+    locked,
+    make_folder,
+    read_recorded,
+    stored_bytes,
+    write_once,
+)
 from gates.record.ledger import Ledger, Stamp, Stored
 from gates.records import Generation, Record, Sha256, canonical, sha256
 from gates.spec.judging import Judgement
@@ -99,7 +109,7 @@ class RunStore:
         return [_parsed(Session, line, f"{self.sessions_path}:{n}") for n, line in lines]
 
     def _session_lines(self) -> list[bytes]:
-        return self.sessions_path.read_bytes().splitlines() if self.sessions_path.exists() else []
+        return stored_bytes(self.sessions_path).splitlines()
 
     def add_session(self, session: Session, ledger: Ledger, key: Path | None = None) -> None:
         """Append a session, and its hash to the ledger, signed with `key` if there is one."""
@@ -138,21 +148,30 @@ class RunStore:
                 f"{self.sessions_path}: the ledger knows {len(known)} sessions of this run, and these are others",
                 next_step="restore the run's folder, or start another attempt with --again",
             )
-        for session in found[-1:]:
-            if self._prefix_sha256(session.generations) != session.generations_sha256:
+        lines = stored_bytes(self.generations_path).splitlines(keepends=True)
+        for session in found:
+            seen = lines[: session.generations]
+            if len(seen) < session.generations or sha256(b"".join(seen)) != session.generations_sha256:
                 raise TamperedError(
                     f"{self.generations_path}: the first {session.generations} lines are not those that were recorded",
                     next_step="restore the run's folder, or start another attempt with --again",
                 )
         return found
 
+    def check_closed(self, *, imported: bool, several: bool) -> None:
+        """Raise TamperedError unless the seat was looked at when the last text had come; never for imported texts."""
+        found = self.sessions()
+        if imported and found:
+            raise TamperedError(f"{self.sessions_path}: its texts were imported, and no seat was looked at")
+        if imported:
+            return
+        last = found[-1].generations_sha256 if found else None
+        if not is_closed(found, several=several) or last != self.generations_sha256():
+            raise TamperedError(f"{self.sessions_path}: no look at the seat closes {self.generations_path.name}")
+
     def deviations(self) -> tuple[str, ...]:
         """What deviated from the sealed context in any session, each once."""
         return tuple(dict.fromkeys(sentence for session in self.sessions() for sentence in session.deviations))
-
-    def _prefix_sha256(self, count: int) -> str:
-        lines = self.generations_path.read_bytes().splitlines(keepends=True) if self.generations_path.exists() else []
-        return sha256(b"".join(lines[:count])) if len(lines) >= count else "missing"
 
     def add(self, generation: Generation) -> None:
         """Append a generation; it is on the disk when this returns."""
@@ -160,7 +179,8 @@ class RunStore:
 
     def generations(self, seal: str) -> Iterator[Generation]:
         """Stream the recorded generations. Raises TamperedError for another seal's line or a key that comes twice."""
-        if not self.generations_path.exists():
+        if not self.generations_path.is_file():
+            stored_bytes(self.generations_path)
             return
         seen: set[tuple[str, int, int]] = set()
         with self.generations_path.open("rb") as handle:
@@ -181,7 +201,7 @@ class RunStore:
     def judgements(self, seal: str) -> list[Judgement]:
         """The recorded judgements. Raises TamperedError for another seal's line or a key that comes twice."""
         found: dict[tuple[str | None, int, int, str], Judgement] = {}
-        lines = self.judgements_path.read_bytes().splitlines() if self.judgements_path.exists() else []
+        lines = stored_bytes(self.judgements_path).splitlines()
         for number, line in enumerate(lines, start=1):
             place = f"{self.judgements_path}:{number}"
             judgement = _parsed(Judgement, line, place)
@@ -192,15 +212,15 @@ class RunStore:
 
     def judgements_sha256(self) -> str:
         """SHA-256 of judgements.jsonl as stored; of nothing where no judge was asked."""
-        return sha256(self.judgements_path.read_bytes() if self.judgements_path.exists() else b"")
+        return sha256(stored_bytes(self.judgements_path))
 
     def generations_sha256(self) -> str:
         """SHA-256 of generations.jsonl as stored; of nothing before the first one."""
-        return sha256(self.generations_path.read_bytes() if self.generations_path.exists() else b"")
+        return sha256(stored_bytes(self.generations_path))
 
     def sessions_sha256(self) -> str:
         """SHA-256 of sessions.jsonl as stored."""
-        return sha256(self.sessions_path.read_bytes())
+        return sha256(stored_bytes(self.sessions_path))
 
     def write(self, name: Literal["measurements.json", "verdict.json"], record: R) -> R:
         """Write one of the run's results, once; returns it as it will be read back, keys in canonical order."""
@@ -211,6 +231,15 @@ class RunStore:
     def write_report(self, text: str) -> None:
         """Write report.md, once."""
         write_once(self.folder / "report.md", text.encode())
+
+
+def run_place(folder: Path) -> Path:
+    """Where a run lies, by its path as it stands: a link may not lead a run under another workspace's ledger.
+
+    Only a path that itself lies in no workspace is followed.
+    """
+    here = Path(os.path.normpath(folder.absolute()))
+    return here if (here.parent.parent.parent / "prereg").is_dir() else folder.resolve()
 
 
 def is_running(reports: Path, gate: str) -> bool:
@@ -226,8 +255,23 @@ def gate_lock(reports: Path, gate: str) -> AbstractContextManager[None]:
 def runs(ledger: Ledger, gate: str) -> list[tuple[Stored, Stored | None]]:
     """Every run of the gate in the ledger's order, each with the record that ended it: verdict or spoiled."""
     entries = [stored for stored in ledger.entries() if stored.entry.gate == gate]
-    ends = {said(s, "run", int): s for s in entries if s.entry.kind in {"verdict", "spoiled"}}
-    return [(s, ends.get(said(s, "run", int))) for s in entries if s.entry.kind == "run"]
+    starts = _by_number(s for s in entries if s.entry.kind == "run")
+    ends = _by_number(s for s in entries if s.entry.kind in {"verdict", "spoiled"})
+    return [(started, ends.get(number)) for number, started in starts.items()]
+
+
+def _by_number(records: Iterable[Stored]) -> dict[int, Stored]:
+    """The records by their run's number. Raises TamperedError where one run has two: gates enters no second one."""
+    found: dict[int, Stored] = {}
+    for record in records:
+        number, entry = said(record, "run", int), record.entry
+        if found.setdefault(number, record) is not record:
+            raise TamperedError(
+                f"ledger record {record.sha256} ({entry.kind} of {entry.gate!r}): run {number:03d} has one before it, "
+                f"{found[number].sha256}, which counts for good",
+                next_step="see who entered it; restore prereg/ from the commit before",
+            )
+    return found
 
 
 def open_run(ledger: Ledger, reports: Path, gate: str, seal: str, stamp: Stamp) -> RunStore:

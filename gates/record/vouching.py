@@ -7,7 +7,7 @@ of their own. With one, a signature also vouches for every record that its own r
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,15 +65,40 @@ def _key(prereg: Path, record: Stored, found: Vouched) -> str | None:
     return key if good else None
 
 
+def trusted_signers(prereg: Path, records: Sequence[Stored], allowed: Path) -> dict[str, str]:
+    """Who of a list from outside signed which record, by the record's hash: those alone whose signatures hold."""
+    held = {record.sha256 for record in records if _key(prereg, record, Vouched()) is not None}
+    return _signers(prereg, records, held, allowed)
+
+
+def _signers(prereg: Path, records: Sequence[Stored], held: Collection[str], allowed: Path) -> dict[str, str]:
+    """Who of a list signed which of the records whose signatures are `held` to be good.
+
+    A signature is taken to be made when its record says, and no earlier than what any of them signed before it: whoever
+    has come by a key of former times cannot date a record back behind those that it follows.
+    """
+    found: dict[str, str] = {}
+    latest: dict[str, str] = {}
+    for record in records:
+        before = max((latest[name] for name in record.entry.previous if name in latest), default="")
+        latest[record.sha256] = before
+        if record.sha256 not in held:
+            continue
+        at = max(before, record.entry.at)
+        if who := trusted(record.line, signature_path(prereg, record.sha256).read_bytes(), allowed, at):
+            found[record.sha256], latest[record.sha256] = who, at
+    return found
+
+
 def _trust(
     prereg: Path, records: Sequence[Stored], signed: Sequence[tuple[Stored, str]], allowed: Path, found: Vouched
 ) -> None:
     """Who of the list from outside signed what, and what none of them signed or followed."""
+    signers = _signers(prereg, records, {record.sha256 for record, _ in signed}, allowed)
     by: dict[tuple[str | None, str], list[Stored]] = defaultdict(list)
     for record, key in signed:
-        armoured = signature_path(prereg, record.sha256).read_bytes()
-        by[trusted(record.line, armoured, allowed, record.entry.at), fingerprint(key)].append(record)
-    covered = with_ancestors(records, {one.sha256 for (who, _), ones in by.items() if who for one in ones})
+        by[signers.get(record.sha256), fingerprint(key)].append(record)
+    covered = with_ancestors(records, set(signers))
     for (who, key), ones in by.items():
         if who is not None:
             found.told.append(f"{len(ones)} records are signed by {who}, as {allowed} lists ({key})")

@@ -124,9 +124,18 @@ def test_signatures_count_together_on_one_verdict_alone(failing: Reading, key: P
     assert headline.startswith("**✔ PASS (fixed elsewhere, not blind)** by re-score 002-")
     assert ", but **✘ FAIL** by the run's own verdict, released, 2 of 2" in headline
     assert "| the run&#39;s own | ✘ FAIL |" in both.readme.replace("'", "&#39;")
+    workspace = failing.run.workspace
+    adapter = workspace / "prereg" / "one.gguf"
+    assert any(match.released for match in identify(workspace, adapter).matches)
+    # Names and keys as somebody outside knows them: two people; one person with both keys; one of them unknown.
+    keys = {by: path.with_suffix(".pub").read_text("utf-8") for by, path in (("ann", key), ("bob", other))}
+    listed = tmp_path / "allowed"
+    for people, released in (("ann ann, bob bob", True), ("ann ann, ann bob", False), ("bob bob", False)):
+        named = [one.split() for one in people.split(", ")]
+        listed.write_text("".join(f"{who} {keys[by]}" for who, by in named), "utf-8")
+        assert any(match.released for match in identify(workspace, adapter, listed).matches) is released, people
     held = signed(failing, other, "bob", Decided(arm="two", decision="hold", reason="second thoughts"))
     assert str(held.release) == "held by bob"
-    workspace = failing.run.workspace
     shown = gates("verify", workspace, "--adapter", workspace / "prereg" / "one.gguf").stdout
     assert "everything holds" in shown
     assert "run 001: FAIL" in shown

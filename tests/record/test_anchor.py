@@ -50,4 +50,24 @@ def test_a_tail_cut_with_its_head_is_found_with_an_anchor(tmp_path: Path) -> Non
     git(tmp_path, "init", "-q")
     commit(tmp_path, "honest")
     (sentence,) = found(tmp_path, rebuilt(tmp_path, by="ann", drop=1))[1]
-    assert sentence.endswith(f"record {last} is in the last commit and no longer in the ledger")
+    assert sentence.endswith(f"record {last} was committed and is no longer in the ledger")
+
+
+def test_a_forged_chain_that_was_committed_too_is_found(tmp_path: Path) -> None:
+    """An honest commit stays below the forger's: in a line of commits, in a merge, and where the file was removed."""
+    ledger = Ledger(tmp_path / "prereg")
+    honest = [ledger.append("run", "demo", {"run": n}, Stamp("2026-01-01", "ann")).sha256 for n in range(2)]
+    git(tmp_path, "init", "-q", "-b", "main")
+    commit(tmp_path, "honest")
+    git(tmp_path, "checkout", "-qb", "side")
+    honest.append(ledger.append("run", "demo", {"run": 2}, Stamp("2026-01-01", "ann")).sha256)
+    commit(tmp_path, "honest, too")
+    git(tmp_path, "checkout", "-q", "main")
+    git(tmp_path, "merge", "-q", "--no-ff", "-s", "ours", "side")
+    (tmp_path / ".gitattributes").write_text("*.jsonl binary -diff", "utf-8")
+    rebuilt(tmp_path, by="mallory")
+    commit(tmp_path, "forged")
+    assert {sentence.split()[2] for sentence in found(tmp_path, ledger)[1]} == set(honest)
+    git(tmp_path, "rm", "-q", "-r", "--cached", "prereg")
+    git(tmp_path, "commit", "-qm", "no ledger")
+    assert {sentence.split()[2] for sentence in found(tmp_path, ledger)[1]} == set(honest)

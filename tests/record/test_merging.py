@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from gates.errors import GatesError, TamperedError, UsageError
 from gates.record.anchor import committed_breaks
+from gates.record.chain import Entry, ordered, stored
 from gates.record.ledger import Ledger, Stamp
 from gates.record.merging import merge
 from gates.record.store import runs
@@ -126,11 +127,47 @@ def test_of_two_runs_with_one_number_the_other_branchs_is_moved(home: Path) -> N
     assert moved.written.body["run"] == 1
     assert (home / "reports/one/002/verdict.json").read_text("utf-8") == "one at 2"
     # What is entered of run 1 from here on is this branch's run 1.
-    ledger.append("spoiled", "one", {"run": 1, "why": "w"}, stamp(5))
-    assert [v.entry.kind for _, v in sorted(runs(ledger, "one"), key=lambda r: r[0].entry.body["run"])] == [
-        "spoiled",
-        "verdict",
-    ]
+    ledger.append("review", "one", {"run": 1}, stamp(5))
+    assert ledger.entries()[-1].entry.body["run"] == 1
+
+
+def test_a_run_that_both_branches_ended_stops_a_merge(home: Path) -> None:
+    """Only one of two ends can be the run's: whoever merges says which, by dropping a branch."""
+    enter(home, "one", 1, 3, finished=False)
+    commit(home, "begun")
+    git(home, "checkout", "-qB", "other")
+    for branch, at in (("other", 4), ("main", 5)):
+        git(home, "checkout", "-q", branch)
+        git(home, "reset", "-q", "--hard", "main")
+        Ledger(home / "prereg").append("verdict", "one", {"run": 1, "outcome": "PASS"}, stamp(at))
+        git(home, "add", "-A")
+        git(home, "commit", "-qm", f"ended on {branch}")
+    before = (home / "prereg" / "ledger.jsonl").read_bytes()
+    with pytest.raises(GatesError, match="both branches have ended run 001 of one"):
+        merge(home, "other", stamp(6))
+    assert (home / "prereg" / "ledger.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("part", [{"record": "0" * 64}, {"gate": "two"}, {"record": None}])
+def test_a_merge_moves_runs_alone(home: Path, part: dict[str, object]) -> None:
+    """A forger's merge may not give a verdict to another run than the one that it was entered for."""
+    branch_off(home, ("one", 1), ("two", 1))
+    ledger, other = Ledger(home / "prereg"), Ledger(home / "elsewhere")
+    theirs = ("other:prereg/ledger.jsonl", "other:prereg/ledger.head")
+    other.prereg.mkdir()
+    for path, name in zip((other.path, other.head_path), theirs, strict=True):
+        shown = subprocess.run(["git", "-C", home, "show", name], check=True, capture_output=True)
+        path.write_bytes(shown.stdout)
+    ours, came = ledger.entries(), other.entries()
+    begun, ended = (next(s for s in ours if s.entry.kind == kind) for kind in ("run", "verdict"))
+    moved = {"gate": "one", "run": 1, "to": 9, "record": begun.sha256} | part
+    moved["record"] = moved["record"] or ended.sha256
+    ends = tuple(sorted((*ledger.heads(), *other.heads())))
+    body = {"moved": [moved], "commit": "x"}
+    joined = stored(Entry(previous=ends, kind="merge", at=stamp(9).at, by="mallory", gate="", body=body))
+    ledger.rewrite(ours, ordered(list({s.sha256: s for s in (*ours, *came, joined)}.values())))
+    with pytest.raises(TamperedError, match="and it moves one"):
+        ledger.entries()
 
 
 def test_what_the_other_branch_enters_later_of_a_moved_run_is_still_of_that_run(home: Path) -> None:

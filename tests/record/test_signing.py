@@ -63,7 +63,12 @@ def test_trust_is_what_the_list_from_outside_says(tmp_path: Path) -> None:
     assert (
         trusted(b"line", armoured, allowed(tmp_path, key, options='valid-before="20270101"'), AT) == "ann@example.org"
     )
-    assert trusted(b"line", armoured, allowed(tmp_path, key), "yesterday") is None
+    for never in ("yesterday", "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59"):
+        assert trusted(b"line", armoured, allowed(tmp_path, key), never) is None
+    # One key in a line for git and in one for this: each line stands for itself.
+    listed = allowed(tmp_path, key, options='namespaces="git"')
+    listed.write_text(listed.read_text("utf-8") + f"ann@here {key.with_suffix('.pub').read_text('utf-8')}", "utf-8")
+    assert trusted(b"line", armoured, listed, AT) == "ann@here"
 
 
 def test_a_public_key_file_needs_its_other_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

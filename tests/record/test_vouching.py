@@ -8,7 +8,7 @@ import pytest
 
 from gates.record.ledger import Ledger, Stamp
 from gates.record.signing import fingerprint, public_key, signature_path
-from gates.record.vouching import Vouched, vouch
+from gates.record.vouching import Vouched, trusted_signers, vouch
 from tests.record.test_signing import AT, allowed, make_key
 
 
@@ -94,3 +94,22 @@ def test_without_ssh_keygen_nothing_signed_counts_as_checked(
     found = vouched(ledger)
     assert found.breaks == []
     assert "ssh-keygen is not installed" in found.open[0]
+
+
+def test_a_key_of_former_times_signs_nothing_that_follows_later_records(tmp_path: Path) -> None:
+    """A thief dates a record as they like; what it follows was there before it."""
+    old, new = make_key(tmp_path, "old"), make_key(tmp_path, "new")
+    public = {key: key.with_suffix(".pub").read_text("utf-8") for key in (old, new)}
+    listed = tmp_path / "allowed"
+    listed.write_text(f'ann valid-before="20260301" {public[old]}ann valid-after="20260301" {public[new]}', "utf-8")
+    ledger = Ledger(tmp_path / "prereg")
+    made = [
+        ledger.append("run", "demo", {"run": number}, Stamp(f"2026-{month:02d}-10T00:00:00+00:00", by, key)).sha256
+        for number, (month, by, key) in enumerate(
+            [(2, "ann", old), (9, "a stranger", None), (2, "ann, late", old), (4, "ann", new), (2, "thief", old)]
+        )
+    ]
+    # A stranger's clock, which nobody signed, proves nothing; what a trusted key signed does.
+    found = trusted_signers(ledger.prereg, ledger.entries(), listed)
+    assert found == dict.fromkeys((made[0], made[2], made[3]), "ann")
+    assert len(vouched(ledger, listed).breaks) == 1
