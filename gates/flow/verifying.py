@@ -77,13 +77,22 @@ class _Notes:
     not_derived: list[str] = field(default_factory=list)
 
     def guard(self, step: Callable[[], None]) -> None:
-        """Run a step; a hash that does not hold is a break, anything else that stops it is not derived."""
+        """Run a step; a hash that does not hold is a break, anything else that stops it is not derived.
+
+        What was read strictly and cannot be worked with (an arm that is missing, rows of two lengths) is a break,
+        too: a record that stops its own verification must not pass for one that lacks a text.
+        """
         try:
             step()
         except TamperedError as error:
             self.breaks.append(error.message)
         except GatesError as error:
             self.not_derived.append(error.message)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            self.breaks.append(
+                f"what is recorded does not fit together ({type(error).__name__}: {error}): gates did not write it so; "
+                "if nobody else did, gates is mistaken: report it"
+            )
 
 
 def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verified:
@@ -211,7 +220,7 @@ def _check_run(
         _check_read(store.folder, cache, ledger, notes)
     measurements = Measurements.parse(files["measurements.json"], where=str(store.folder / "measurements.json"))
     verdict = Verdict.parse(files["verdict.json"], where=str(store.folder / "verdict.json"))
-    _check_files(store.folder, sealed, files, measurements, verdict)
+    _check_files(store.folder, sealed, files, (measurements, verdict), notes)
     rules = _rules(sealed)
     if isinstance(rules, str):
         notes.not_derived.append(f"{store.folder / 'verdict.json'}: {rules}")
@@ -244,14 +253,21 @@ def _check_run(
 
 
 def _check_files(
-    folder: Path, sealed: SealOnDisk, files: Mapping[str, bytes], measurements: Measurements, verdict: Verdict
+    folder: Path,
+    sealed: SealOnDisk,
+    files: Mapping[str, bytes],
+    read: tuple[Measurements, Verdict],
+    notes: _Notes,
 ) -> None:
     """Check that each of a run's files means one thing, that they are of one seal, and the verdict on these figures."""
     for name, data in files.items():
         _refuse_bent(folder / name, data)
+    measurements, verdict = read
     for name, record in (("measurements.json", measurements), ("verdict.json", verdict)):
         if record.as_json()["seal"] != sealed.sha256:
             raise TamperedError(f"{folder / name}: it is of another seal")
+        if record.digest() != sha256(files[name]):
+            notes.not_derived.append(f"{folder / name}: it leaves out what this version of gates writes there")
     if verdict.measurements_sha256 != sha256(files["measurements.json"]):
         raise TamperedError(f"{folder / 'verdict.json'}: it is a verdict on other measurements")
 

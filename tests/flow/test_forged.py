@@ -195,3 +195,43 @@ def test_a_run_is_read_under_the_ledger_that_its_path_names(
     assert read_run(work / "reports/small/001").workspace == work
     (tmp_path / "latest").symlink_to(work / "reports/small/001")
     assert read_run(tmp_path / "latest").workspace == made_run
+
+
+def changed(path: Path, change: Callable[[Any], object]) -> str:
+    """Change what a record says, canonically; returns the file's new hash."""
+    document = json.loads(path.read_bytes())
+    change(document)
+    path.write_bytes(canonical(document))
+    return sha256(path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda found: found["arms"]["two"]["damage"]["ran_on"]["values"].pop(),
+        lambda found: found["arms"]["two"]["damage"].clear(),
+        lambda found: found["arms"].pop("two"),
+        lambda found: found["arms"]["two"]["seeds"].append(3),
+    ],
+)
+def test_measurements_that_do_not_fit_together_are_a_break(
+    work: Path, verified: Callable[[], Verified], change: Callable[[Any], object]
+) -> None:
+    """Whatever stops the verification of a forged record may not look like a text that is missing, nor end it."""
+    made = changed(work / "reports/small/001/measurements.json", change)
+    verdict = changed(work / "reports/small/001/verdict.json", lambda found: found.update(measurements_sha256=made))
+    rebuild(work, of_verdict(measurements_sha256=made, verdict_sha256=verdict))
+    assert verified().exit_code == 5
+
+
+def test_a_verdict_that_leaves_a_part_out_is_not_called_whole(work: Path, verified: Callable[[], Verified]) -> None:
+    path = work / "reports/small/001/verdict.json"
+    old, new = (
+        sha256(path.read_bytes()),
+        changed(path, lambda found: found["candidates"]["two"]["axes"]["voice"].pop("low")),
+    )
+    assert old != new
+    rebuild(work, of_verdict(verdict_sha256=new))
+    found = verified()
+    assert (found.exit_code, found.breaks) == (3, ())
+    assert found.not_derived == (f"{path}: it leaves out what this version of gates writes there",)
