@@ -99,6 +99,8 @@ class _Course:
 
     def _begun(self, record: Stored, run: Run) -> Iterator[str]:
         seal = said(record, "seal", str)
+        if run[1] < 1:
+            yield "runs are counted from 1"
         if run in self.runs:
             yield "a run of this number had begun"
         if (run[0], seal) not in self.seals:

@@ -165,9 +165,9 @@ def adapter_files(path: Path) -> dict[str, str] | None:
     for folder, folders, files in os.walk(home, onerror=_refuse):
         for name in [*folders, *files]:
             entry = Path(folder, name)
-            if entry.is_symlink() and not entry.resolve().is_relative_to(home):
+            if entry.is_symlink() and not _leads_into(home, entry):
                 raise UsageError(
-                    f"{path / entry.relative_to(home)}: the link leads out of the adapter's folder",
+                    f"{path / entry.relative_to(home)}: the link leads out of the adapter's folder, or nowhere",
                     next_step="copy the adapter with its files (cp -RL) and name the copy",
                 )
             if entry.is_file():
@@ -175,6 +175,14 @@ def adapter_files(path: Path) -> dict[str, str] | None:
     if not found:
         raise UsageError(f"{path}: the adapter's folder holds no file", next_step="name the folder with its weights")
     return dict(sorted(found.items()))
+
+
+def _leads_into(home: Path, link: Path) -> bool:
+    """Whether a link ends inside the folder; one that leads round in a circle does not."""
+    try:
+        return link.resolve(strict=True).is_relative_to(home)
+    except (OSError, RuntimeError):
+        return False
 
 
 def _file_sha256(path: Path) -> str:

@@ -64,6 +64,7 @@ def test_what_gates_enters_has_its_course() -> None:
         ("rechecked", {**RECHECKED, "plan_sha256": "1" * 64}, "no such recheck had begun"),
         ("run", {**RUN, "run": 3, "outcome": "PASS"}, "gates says nothing called 'outcome' there"),
         ("run", {"run": 3}, "it does not say its seal"),
+        ("run", {**RUN, "run": 0}, "runs are counted from 1"),
         ("session", {**SESSION, "run": True}, "run is True, which is no int"),
     ],
 )

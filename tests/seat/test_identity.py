@@ -140,7 +140,7 @@ def test_a_single_file_and_nothing_at_all(tmp_path: Path) -> None:
     assert adapter_files(tmp_path / "dangling") is None
 
 
-@pytest.mark.parametrize("target", ["outside.bin", "outside"])
+@pytest.mark.parametrize("target", ["outside.bin", "outside", "adapter/weights", "nowhere"])
 def test_a_link_out_of_the_folder_is_refused(tmp_path: Path, target: str) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside.bin").write_bytes(b"a")
