@@ -33,7 +33,7 @@ _SHORT = {
     "corpora": "List, fetch and show the texts that gates rest on.",
     "delta": "Write a matrix of stylistic distances between anybody's texts.",
     "overlap": "Find which texts repeat a source word for word, and where.",
-    "seat": "Operate a seat: serve the embedded one, say what fits and what is supported.",
+    "seat": "Operate a seat: what fits, is served, costs and is routed; serve the embedded one.",
     "verify": "Derive a record again: ledger, seals, measurements, verdicts, reports.",
     "export": "Export a finished run: in-toto statements, or logs for Inspect.",
     "ledger": "List the ledger's records and its head; join the ledgers of two git branches.",

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from gates.records import Record
 from gates.spec.explain import WRONG_KINDS, did_you_mean, explain, similar
-from gates.spec.shape import forms, keys, meaning
+from gates.spec.shape import choices, forms, keys, meaning
 from gates.spec.source import MAX_PROBLEMS, listed, read_text, shown
 from gates.spec.tree import Loc, Tree, read_tree
 
@@ -151,7 +151,9 @@ def _describe(tree: Tree, model: type[Record], finding: _Finding, meant: dict[Lo
     hidden = isinstance(value, dict) or (isinstance(value, str) and path and _SECRET.search(str(path[-1])))
     text = "" if hidden else shown(value)
     if finding.kind == "missing":
-        text, rule, suggestion = "", "a required key is missing", f"add `{path[-1]}: ...`"
+        only = choices(forms(model, path))
+        wanted = only[0] if len(only) == 1 else "..."
+        text, rule, suggestion = "", "a required key is missing", f"add `{path[-1]}: {wanted}`"
     elif finding.kind == "extra_forbidden":
         allowed = finding.context.get("allowed") or keys(forms(model, path[:-1]))
         rule, suggestion = "unknown key", _hint(path, allowed, meant)

@@ -35,4 +35,14 @@ from gates.cli.lazy import LazyGroup
     },
 )
 def seat() -> None:
-    """Operate a seat."""
+    """Operate a seat: the server of a base and its voices.
+
+    \b
+    before it runs     supports, fit, compose
+    while it runs      status, load, unload, bench
+    the proxy's side   alias, audit
+    no server at hand  serve
+
+    docs/operate.md walks from an empty machine to a released voice. GATES_SEAT and GATES_SEAT_KEY_ENV name the seat and
+    the variable with its key once for status, load, unload and bench.
+    """

@@ -260,6 +260,7 @@ def test_a_file_that_is_no_compose_file_is_refused(tmp_path: Path, text: str, me
         (":v0.33.0", ":${TAG}", "an image as Docker names it"),
         ("kv_cache_bytes: 2G", "kv_cache_bytes: '2'", "no memory is that small"),
         ("port: 8027", "prot: 8027", "did you mean `port`"),
+        ("schema: gates.seat-file/1", "", "a required key is missing (add `schema: gates.seat-file/1`)"),
     ],
 )
 def test_a_seat_file_with_mistakes_is_listed(seat_file: Path, old: str, new: str, message: str) -> None:
