@@ -56,8 +56,9 @@ def ledger(context: click.Context, workspace: Path | None, json_wanted: bool) ->
 def merge(branch: str | None, workspace: Path | None, by: str | None, key: Path | None, json_wanted: bool) -> int:
     """Join the ledger of the git branch BRANCH, by default of the merge under way, into this one.
 
-    A record with two parents is added; no record of either branch is changed. After a `git merge` that stops at
-    prereg/ledger.jsonl and ledger.head:
+    A record with two parents is added; no record of either branch is changed. Marks and votes that both branches have
+    added to one run are joined alike. After a `git merge` that stops at prereg/ledger.jsonl, ledger.head, or the
+    review.jsonl or votes.jsonl of a run:
 
     \b
     gates ledger merge
@@ -68,9 +69,18 @@ def merge(branch: str | None, workspace: Path | None, by: str | None, key: Path 
     joined = join(home, branch, flow.this_world(say, by=by, key=key).stamp())
     head = Ledger(home / "prereg").heads()
     if json_wanted:
-        moved = [one.as_json() for one in joined.moved]
-        print_json({"head": list(head), "records": joined.came, "joined": joined.record is not None, "moved": moved})
+        print_json(
+            {
+                "head": list(head),
+                "records": joined.came,
+                "joined": joined.record is not None,
+                "moved": [one.as_json() for one in joined.moved],
+                "lines": [str(path) for path in joined.lines],
+            }
+        )
         return ExitCode.PASS
+    for path in joined.lines:
+        tell(f"{path}: what both branches have added stands in it now")
     for one in joined.moved:
         tell(
             f"{one.gate} run {one.run:03d} of the other branch is now run {one.to:03d}; this branch keeps its own: "

@@ -20,8 +20,8 @@ from gates.flow.review import Reading, prompt_of
 from gates.flow.world import World
 from gates.measure.damage.stop_words import STOP_WORDS
 from gates.measure.figures import VoiceFigures
-from gates.record.body import said
 from gates.record.ledger import Ledger, Stored
+from gates.record.lines import state_in
 from gates.record.votes import WHO, Choice, Trial, Vote, Votes, Who, tallies
 from gates.records import digest
 from gates.text import normalise, words
@@ -210,9 +210,7 @@ def check_votes(reading: Reading, entries: Sequence[Stored]) -> int:
             if not wanted:
                 break
         if wanted or any(vote.generations_sha256 != run.measurements.generations_sha256 for vote in mine):
-            raise TamperedError(
-                f"{votes.path}: {by} has voted on trials of {arm} never drawn for them, or twice on one"
-            )
+            raise TamperedError(f"{votes.path}: {by} has voted on trials of {arm} never drawn for them")
     return loose
 
 
@@ -220,7 +218,7 @@ def tallied(reading: Reading, entries: Sequence[Stored]) -> Iterator[tuple[Store
     """Every ledger record of the votes on a run, and what the votes that it holds come to, reader by reader."""
     store, votes = reading.run.store, Votes(reading.run.store.folder)
     for entered in votes.entered(entries, store.gate, store.number):
-        yield entered, [tally.as_json() for tally in tallies(votes.read(said(entered, "lines", int)))]
+        yield entered, [tally.as_json() for tally in tallies(votes.read(state_in(entered)))]
 
 
 def enter_votes(blind: BlindReading, world: World) -> None:

@@ -9,6 +9,7 @@ from gates.flow.review import Reading
 from gates.flow.signoff import Decided, Signer, draft, known_then
 from gates.record.chain import with_ancestors
 from gates.record.ledger import Stored
+from gates.record.lines import State
 from gates.record.signing import fingerprint
 from gates.record.signoff import signoffs
 
@@ -30,12 +31,13 @@ def check_signoffs(reading: Reading, entries: Sequence[Stored]) -> list[str]:
         then = [one for one in entries if one.sha256 in before]
         rescore = signed.rescored.folder if signed.rescored else None
         decided = Decided(arm=signed.arm, decision=signed.decision, reason=signed.reason, rescore=rescore)
+        marks = State(signed.marks, signed.review_sha256)
         try:
             known = known_then(reading, then, decided)
             if known.verdicts.others and signed.rescored is None and not signed.others:
                 older.append(f"{place}: an earlier gates wrote it, without the verdicts of re-scores")
                 continue
-            again = draft(reading, decided, Signer(signed.by, signed.at, signed.key), known, signed.marks)
+            again = draft(reading, decided, Signer(signed.by, signed.at, signed.key), known, marks)
         except GatesError as error:
             raise TamperedError(f"{place} could not have been made: {error.message}") from None
         if again != signed:

@@ -11,6 +11,7 @@ from gates.flow.review import Reading
 from gates.flow.world import World
 from gates.judge.verdict import Verdict
 from gates.record.ledger import Ledger, Stored
+from gates.record.lines import State
 from gates.record.release import Ledgered, Release, release_of
 from gates.record.review import latest
 from gates.record.review_list import reading_list
@@ -111,8 +112,8 @@ def sign_off(reading: Reading, decided: Decided, world: World, alias: str | None
     )
 
 
-def draft(reading: Reading, decided: Decided, signer: Signer, known: Known, marks: int | None = None) -> SignOff:
-    """The sign-off that these records and the first `marks` marks (all of them by default) allow; nothing is written.
+def draft(reading: Reading, decided: Decided, signer: Signer, known: Known, marks: State | None = None) -> SignOff:
+    """The sign-off that these records and `marks` (all of them by default) allow; nothing is written.
 
     Raises as `sign_off` does.
     """
@@ -130,7 +131,7 @@ def draft(reading: Reading, decided: Decided, signer: Signer, known: Known, mark
     verdicts = known.verdicts
     _refuse(decided, [*verdicts.against(), *_against(doubts, identity), *_unlisted(reading, verdicts)])
     judged = run if verdicts.signed is None else verdicts.signed.files
-    state = reading.review.state(marks)
+    state = marks or reading.review.state()
     seat = sealed.seal.seat_at()
     return SignOff(
         gate=gate.name,

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from pydantic import Field, JsonValue
 
@@ -66,6 +66,22 @@ class Moved(Record):
     record: Sha256
 
 
+class Linked(Protocol):
+    """A line of a chain: its hash, the hashes of the lines that it follows, and when it was written."""
+
+    @property
+    def sha256(self) -> str: ...  # noqa: D102 - an interface
+
+    @property
+    def previous(self) -> tuple[str, ...]: ...  # noqa: D102
+
+    @property
+    def at(self) -> str: ...  # noqa: D102
+
+
+K = TypeVar("K", bound=Linked)
+
+
 @dataclass(frozen=True)
 class Stored:
     """A ledger line, its hash, and its entry as it is to be read: a run that a merge has moved has its new number."""
@@ -73,6 +89,16 @@ class Stored:
     sha256: str
     entry: Entry
     line: bytes
+
+    @property
+    def previous(self) -> tuple[str, ...]:
+        """The hashes of the records that it follows."""
+        return self.entry.previous
+
+    @property
+    def at(self) -> str:
+        """When it was written."""
+        return self.entry.at
 
     @property
     def written(self) -> Entry:
@@ -112,34 +138,34 @@ def read(source: Source) -> tuple[Stored, ...]:
     return view(found)
 
 
-def heads(records: Iterable[Stored]) -> tuple[str, ...]:
+def heads(records: Iterable[Linked]) -> tuple[str, ...]:
     """Hashes of the records that no other record names as previous, sorted."""
     known = tuple(records)
-    followed = {name for record in known for name in record.entry.previous}
+    followed = {name for record in known for name in record.previous}
     return tuple(sorted(record.sha256 for record in known if record.sha256 not in followed))
 
 
-def ordered(records: Sequence[Stored]) -> list[Stored]:
-    """The one order of a ledger: each record after all that it follows, and of those that may be next the oldest.
+def ordered(records: Sequence[K]) -> list[K]:
+    """The one order of a chain: each record after all that it follows, and of those that may be next the oldest.
 
     Of records of the same time the one with the smaller hash is next. A record that follows an unknown one is left out.
     """
     by_name = {record.sha256: record for record in records}
     followers: dict[str, list[str]] = defaultdict(list)
-    waits = {name: len(set(record.entry.previous)) for name, record in by_name.items()}
+    waits = {name: len(set(record.previous)) for name, record in by_name.items()}
     for name, record in by_name.items():
-        for before in set(record.entry.previous):
+        for before in set(record.previous):
             followers[before].append(name)
-    ready = [(by_name[name].entry.at, name) for name, count in waits.items() if count == 0]
+    ready = [(by_name[name].at, name) for name, count in waits.items() if count == 0]
     heapq.heapify(ready)
-    found: list[Stored] = []
+    found: list[K] = []
     while ready:
         _, name = heapq.heappop(ready)
         found.append(by_name[name])
         for follower in followers[name]:
             waits[follower] -= 1
             if waits[follower] == 0:
-                heapq.heappush(ready, (by_name[follower].entry.at, follower))
+                heapq.heappush(ready, (by_name[follower].at, follower))
     return found
 
 

@@ -1,25 +1,30 @@
 """Joining two branches of a ledger: a record with two parents, and not a byte of either branch's records changed.
 
 Where both branches gave one number to runs of the same gate, the other branch's run is moved to the next free number:
-the merge record says so, and its folder is copied there.
+the merge record says so, and its folder is copied there. Marks and votes that both branches have added to one run are
+joined in the same way: by a line that follows the ends of both.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue
 
-from gates.errors import GatesError, RecordError, UsageError
+from gates.errors import GatesError, RecordError, TamperedError, UsageError
 from gates.record.body import said
 from gates.record.chain import Entry, Moved, Source, Stored, heads, ordered, read, view
 from gates.record.files import write_once
 from gates.record.git import commit_of, files_below, shown
 from gates.record.ledger import Ledger, Stamp
+from gates.record.lines import Lines
+from gates.record.review import Review
 from gates.record.store import RunStore
+from gates.record.votes import Votes
 from gates.records import canonical
 
 MERGING = "MERGE_HEAD"
@@ -28,11 +33,15 @@ MERGING = "MERGE_HEAD"
 
 @dataclass(frozen=True)
 class Joined:
-    """What a merge did: its record (None where nothing was to join), how many records came, which runs were moved."""
+    """What a merge did: its record (None where nothing was to join), how many records came, which runs were moved.
+
+    `lines` are the files of marks and votes to which both branches had added.
+    """
 
     record: Stored | None
     came: int
     moved: tuple[Moved, ...]
+    lines: tuple[Path, ...]
 
 
 def merge(workspace: Path, branch: str | None, stamp: Stamp) -> Joined:
@@ -69,7 +78,36 @@ def merge(workspace: Path, branch: str | None, stamp: Stamp) -> Joined:
         together = ordered([*ours, *came, *([joined] if joined else [])])
         _refuse_doubles(view(together), ledger)
         ledger.rewrite(ours, together)
-    return Joined(joined, len(came), moved)
+    return Joined(joined, len(came), moved, tuple(_join_lines(workspace, commit, moved, stamp)))
+
+
+def _join_lines(workspace: Path, commit: str, moved: Sequence[Moved], stamp: Stamp) -> Iterator[Path]:
+    """Join what both branches have added to the marks and votes of one run, and enter it in the ledger."""
+    ledger, taken = Ledger(workspace / "prereg"), {(one.gate, one.run) for one in moved}
+    runs = [(one.entry.gate, said(one, "run", int)) for one in ledger.entries() if one.entry.kind == "run"]
+    # What the other branch has of a moved run lies in the folder it was moved to.
+    for gate, run in [one for one in runs if one not in taken]:
+        folder = RunStore(workspace / "reports", gate, run).folder
+        both: tuple[Lines[Any], ...] = (Review(folder), Votes(folder))
+        for lines in both:
+            theirs = shown(workspace, commit, lines.path)
+            if theirs is None or not lines.path.is_file():
+                continue
+            if lines.join(_our_lines(workspace, lines), theirs, stamp):
+                yield lines.path
+            lines.enter(ledger, gate, run, stamp)
+
+
+def _our_lines(workspace: Path, lines: Lines[Any]) -> bytes:
+    """This branch's bytes of the file: as they lie here, or as committed where git has mixed the two branches."""
+    try:
+        lines.read()
+    except TamperedError:
+        committed = shown(workspace, "HEAD", lines.path) if commit_of(workspace, MERGING) else None
+        if committed is None:
+            raise
+        return committed
+    return lines.path.read_bytes()
 
 
 def _refuse_doubles(records: Sequence[Stored], ledger: Ledger) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from gates.record.ledger import Stamp
-from gates.record.lines import Chained, Lines
+from gates.record.lines import Chained, Lines, State
 from gates.record.review import Note
 from gates.records import Record, Sha256
 from gates.stats import clopper_pearson
@@ -59,6 +59,13 @@ class Votes(Lines[Vote]):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / "votes.jsonl", Vote, "votes")
+
+    def read(self, state: State | None = None) -> tuple[Vote, ...]:
+        """As of any lines; of one reader's votes on one trial, as two git branches may hold, the first alone counts."""
+        first: dict[tuple[str, Trial], Vote] = {}
+        for vote in super().read(state):
+            first.setdefault((vote.by, vote.trial), vote)
+        return tuple(first.values())
 
     def told(self) -> dict[str, JsonValue]:
         """What the votes so far come to, reader by reader."""

@@ -13,12 +13,16 @@ from pathlib import Path
 import pytest
 
 from gates.errors import TamperedError, UsageError
+from gates.flow.blind import BlindReading, enter_votes
 from gates.flow.review import Reading, open_reading
 from gates.flow.verifying import verify
+from gates.flow.world import World
 from gates.record.ledger import Ledger
 from gates.record.review import Said
+from gates.record.votes import Choice, Votes
 from tests.finished import COPIED, finished_run, some_words, world_of
 from tests.flow.conftest import gates, lines
+from tests.record.test_signing import make_key
 from tests.small import prose
 
 
@@ -212,3 +216,87 @@ def test_hostile_text_commands_no_terminal(tmp_path: Path, made_cache: Path) -> 
     assert "\x07" not in screen
     assert "[2J" not in screen.replace("\\x1b[2J", "")
     assert "[bold]x[/bold]" in screen or "bold x bold" in screen
+
+
+def git(home: Path, *words: str, check: bool = True) -> int:
+    named = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"]
+    return subprocess.run(["git", "-C", home, *named, *words], check=check, capture_output=True).returncode
+
+
+def commit(home: Path, message: str) -> None:
+    git(home, "add", ".")
+    git(home, "commit", "-qm", message)
+
+
+def test_what_two_git_branches_have_marked_and_voted_is_joined_and_nothing_is_lost(
+    reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ann reads on one branch and signs there, Bob on the other; both vote, Ann on one trial on both branches."""
+    monkeypatch.setenv("GATES_CACHE", str(reading.cache))
+    home, run = reading.run.workspace, reading.run.store.folder
+    ann, bob = (world_of(reading.cache, by, make_key(tmp_path, by)) for by in ("ann", "bob"))
+    trial = next(BlindReading(reading, "two", "ann").trials())
+    hashes = (reading.run.sealed.sha256, reading.run.measurements.generations_sha256)
+    items = list(reading.needed("two"))
+
+    def vote(best: int, by: World) -> None:
+        Votes(run).vote(trial, Choice(author=0, best=best), hashes, by.stamp())
+        enter_votes(BlindReading(reading, "two", by.by), by)
+
+    reading.mark(items[0], Said(mark="bad"), ann)
+    reading.enter(ann)
+    git(home, "init", "-q")
+    commit(home, "one mark")
+    git(home, "branch", "other")
+    for item in items:
+        reading.mark(item, Said(mark="ok"), ann)
+    vote(1, ann)
+    assert (
+        gates("signoff", run, "--arm", "two", "--decision", "hold", "--reason", "x", "--by", "ann", "--key", ann.key)[0]
+        == 3
+    )
+    commit(home, "ours")
+    git(home, "checkout", "-q", "other")
+    reading.mark(items[1], Said(mark="bad", note="a proverb"), bob)
+    reading.enter(bob)
+    vote(2, ann)
+    commit(home, "theirs")
+    git(home, "checkout", "-q", "main")
+    before = {name: (run / name).read_bytes() for name in ("review.jsonl", "votes.jsonl")}
+
+    assert git(home, "merge", "other", check=False) == 1
+    with pytest.raises(TamperedError, match=r"review\.jsonl"):
+        reading.marks()
+    done = gates("ledger", "merge", "--workspace", home, "--by", "ann", "--json")
+    assert done.returncode == 0, done
+    merged = json.loads(done.stdout)
+    assert [Path(path).name for path in merged["lines"]] == ["review.jsonl", "votes.jsonl"]
+    commit(home, "joined")
+    assert all(set(data.splitlines()) < set((run / name).read_bytes().splitlines()) for name, data in before.items())
+    assert (len(reading.marks("ann")), reading.marks("bob")[items[1]].note) == (len(items), "a proverb")
+    # Of two votes of one reader on one trial the first counts, on whichever branch it was.
+    (counted,) = Votes(run).read()
+    assert (counted.by, counted.best) == ("ann", trial.order[1])
+    found = verify(home, reading.cache)
+    assert (found.breaks, found.not_derived) == ((), ())
+
+    # It goes on from there, a second merge has nothing to do, and every line is held by the ledger.
+    reading.mark(items[0], Said(mark="ok"), bob)
+    reading.enter(bob)
+    again = json.loads(gates("ledger", "merge", "other", "--workspace", home, "--json").stdout)
+    assert (again["joined"], again["lines"]) == (False, [])
+    path = reading.review.path
+    lines_ = path.read_bytes().splitlines(keepends=True)
+    entries = Ledger(home / "prereg").entries()
+    for changed in (
+        [lines_[0], *lines_[2:]],
+        [lines_[1], lines_[0], *lines_[2:]],
+        lines_[:-2],
+        [line for line in lines_ if b"gates.join/1" not in line],
+        [*lines_, lines_[-1]],
+    ):
+        path.write_bytes(b"".join(changed))
+        with pytest.raises(TamperedError, match=r"review\.jsonl"):
+            reading.review.check(entries, "small", 1)
+    path.write_bytes(b"".join(lines_))
+    assert reading.review.check(entries, "small", 1) == 0
