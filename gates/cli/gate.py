@@ -16,6 +16,7 @@ from gates.errors import ExitCode, UsageError
 from gates.judge.verdict import Verdict
 from gates.measure.figures import Measurements
 from gates.record.ledger import Entry
+from gates.record.lines import Join
 from gates.record.recheck import Recheck, RecheckPlan
 from gates.record.rescore import Rescore
 from gates.record.review import Mark
@@ -84,6 +85,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "recheck-plan": RecheckPlan.model_json_schema,
     "recheck": Recheck.model_json_schema,
     "mark": Mark.model_json_schema,
+    "join": Join.model_json_schema,
     "signoff": SignOff.model_json_schema,
     "vote": Vote.model_json_schema,
 }

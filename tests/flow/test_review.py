@@ -8,6 +8,8 @@ import pty
 import random
 import subprocess
 import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,11 +17,12 @@ import pytest
 from gates.errors import TamperedError, UsageError
 from gates.flow.blind import BlindReading, enter_votes
 from gates.flow.review import Reading, open_reading
+from gates.flow.signoff import Decided, sign_off
 from gates.flow.verifying import verify
 from gates.flow.world import World
 from gates.record.ledger import Ledger
 from gates.record.review import Said
-from gates.record.votes import Choice, Votes
+from gates.record.votes import Choice, Trial, Votes
 from tests.finished import COPIED, finished_run, some_words, world_of
 from tests.flow.conftest import gates, lines
 from tests.record.test_signing import make_key
@@ -228,16 +231,10 @@ def commit(home: Path, message: str) -> None:
     git(home, "commit", "-qm", message)
 
 
-def test_what_two_git_branches_have_marked_and_voted_is_joined_and_nothing_is_lost(
-    reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ann reads on one branch and signs there, Bob on the other; both vote, Ann on one trial on both branches."""
-    monkeypatch.setenv("GATES_CACHE", str(reading.cache))
-    home, run = reading.run.workspace, reading.run.store.folder
-    ann, bob = (world_of(reading.cache, by, make_key(tmp_path, by)) for by in ("ann", "bob"))
-    trial = next(BlindReading(reading, "two", "ann").trials())
+def two_branches(reading: Reading, ann: World, bob: World, trial: Trial) -> None:
+    """Ann reads on one branch and signs there, Bob on the other; Ann votes on one trial on both; git merges them."""
+    home, run, items = reading.run.workspace, reading.run.store.folder, list(reading.needed("two"))
     hashes = (reading.run.sealed.sha256, reading.run.measurements.generations_sha256)
-    items = list(reading.needed("two"))
 
     def vote(best: int, by: World) -> None:
         Votes(run).vote(trial, Choice(author=0, best=best), hashes, by.stamp())
@@ -251,32 +248,37 @@ def test_what_two_git_branches_have_marked_and_voted_is_joined_and_nothing_is_lo
     for item in items:
         reading.mark(item, Said(mark="ok"), ann)
     vote(1, ann)
-    assert (
-        gates("signoff", run, "--arm", "two", "--decision", "hold", "--reason", "x", "--by", "ann", "--key", ann.key)[0]
-        == 3
-    )
+    sign_off(reading, Decided(arm="two", decision="hold", reason="made-up words"), ann)
     commit(home, "ours")
     git(home, "checkout", "-q", "other")
     reading.mark(items[1], Said(mark="bad", note="a proverb"), bob)
     reading.enter(bob)
-    vote(2, ann)
+    later = datetime.now(UTC) + timedelta(hours=1)
+    vote(2, replace(ann, now=lambda: later))
     commit(home, "theirs")
     git(home, "checkout", "-q", "main")
-    before = {name: (run / name).read_bytes() for name in ("review.jsonl", "votes.jsonl")}
-
     assert git(home, "merge", "other", check=False) == 1
+
+
+def test_what_two_git_branches_have_marked_and_voted_is_joined_and_nothing_is_lost(
+    reading: Reading, tmp_path: Path
+) -> None:
+    home, run = reading.run.workspace, reading.run.store.folder
+    ann, bob = (world_of(reading.cache, by, make_key(tmp_path, by)) for by in ("ann", "bob"))
+    trial = next(BlindReading(reading, "two", "ann").trials())
+    two_branches(reading, ann, bob, trial)
+    mixed = (run / "review.jsonl").read_bytes()
     with pytest.raises(TamperedError, match=r"review\.jsonl"):
         reading.marks()
-    done = gates("ledger", "merge", "--workspace", home, "--by", "ann", "--json")
-    assert done.returncode == 0, done
-    merged = json.loads(done.stdout)
+    merged = json.loads(gates("ledger", "merge", "--workspace", home, "--by", "ann", "--json").stdout)
     assert [Path(path).name for path in merged["lines"]] == ["review.jsonl", "votes.jsonl"]
     commit(home, "joined")
-    assert all(set(data.splitlines()) < set((run / name).read_bytes().splitlines()) for name, data in before.items())
+    kept = {line for line in mixed.splitlines() if line.startswith(b"{")}
+    assert kept < set((run / "review.jsonl").read_bytes().splitlines())
+    items = list(reading.needed("two"))
     assert (len(reading.marks("ann")), reading.marks("bob")[items[1]].note) == (len(items), "a proverb")
     # Of two votes of one reader on one trial the first counts, on whichever branch it was.
-    (counted,) = Votes(run).read()
-    assert (counted.by, counted.best) == ("ann", trial.order[1])
+    assert [(vote.by, vote.best) for vote in Votes(run).read()] == [("ann", trial.order[1])]
     found = verify(home, reading.cache)
     assert (found.breaks, found.not_derived) == ((), ())
 
@@ -285,18 +287,17 @@ def test_what_two_git_branches_have_marked_and_voted_is_joined_and_nothing_is_lo
     reading.enter(bob)
     again = json.loads(gates("ledger", "merge", "other", "--workspace", home, "--json").stdout)
     assert (again["joined"], again["lines"]) == (False, [])
-    path = reading.review.path
-    lines_ = path.read_bytes().splitlines(keepends=True)
-    entries = Ledger(home / "prereg").entries()
+    entries, good = Ledger(home / "prereg").entries(), reading.review.path.read_bytes()
+    first, second, *rest = good.splitlines(keepends=True)
     for changed in (
-        [lines_[0], *lines_[2:]],
-        [lines_[1], lines_[0], *lines_[2:]],
-        lines_[:-2],
-        [line for line in lines_ if b"gates.join/1" not in line],
-        [*lines_, lines_[-1]],
+        [first, *rest],
+        [second, first, *rest],
+        [first, second, *rest[:-2]],
+        [line for line in (first, second, *rest) if b"gates.join/1" not in line],
+        [first, second, *rest, rest[-1]],
     ):
-        path.write_bytes(b"".join(changed))
+        reading.review.path.write_bytes(b"".join(changed))
         with pytest.raises(TamperedError, match=r"review\.jsonl"):
             reading.review.check(entries, "small", 1)
-    path.write_bytes(b"".join(lines_))
+    reading.review.path.write_bytes(good)
     assert reading.review.check(entries, "small", 1) == 0
