@@ -55,7 +55,7 @@ class Tries(Record):
     """How often a candidate's bytes were tried, this time included, under whatever gate: runs, and re-scores of them.
 
     `chance` in [0, 1]: that one of as many candidates that moved nothing passes voice, taken as independent, each at
-    the false-pass rate of its own seal.
+    the false-pass rate of its own seal. Tries that share texts and rule pass together: for them it is too high.
     """
 
     tries: int = Field(ge=1)

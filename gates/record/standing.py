@@ -114,7 +114,11 @@ def own_standing(seal: Seal, verdict: Verdict) -> Standing:
 
 
 def attempts_at(history: History, gate: str, seal: Sha256, more: int = 0) -> Attempts:
-    """Everything tried so far, of a gate and of the candidates that its `seal` binds; `more`: tries not entered yet."""
+    """Everything tried so far, of a gate and of the candidates that its `seal` binds; `more`: tries not entered yet.
+
+    By ledger and seals alone, which every share of a record holds. So a try on the texts of another one (a re-score, a
+    seat that repeats itself) counts anew: such tries pass together, and the chance errs toward doubt.
+    """
     _, sealed = history.sealed(seal)
     mine = {arm: _bytes(sealed, arm) for arm in sealed.gate.arms.candidates}
     tried = {arm: [_false_pass(sealed)] * more for arm in mine}
