@@ -10,10 +10,9 @@ import asyncio
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import JsonValue
-
 from gates.errors import TamperedError, UnfitSeatError, UsageError
 from gates.flow.finished import FinishedRun, read_run, sealed_inputs
+from gates.flow.forms import Form, form_changes, heard_otherwise
 from gates.flow.inputs import Inputs
 from gates.flow.judging import left_to_ask
 from gates.flow.sample import SEEDS, Sampled, alarm_rng, asked_gate, derive, floors_of, sample_seeds, tasks_of
@@ -31,7 +30,6 @@ from gates.record.recheck import (
     rechecks,
     store_of,
 )
-from gates.record.seal import differences
 from gates.record.signoff import signoffs
 from gates.record.store import RunStore, gate_lock
 from gates.records import Generation, canonical
@@ -39,7 +37,7 @@ from gates.report.recheck import recheck_markdown
 from gates.seat.canary import CanaryReport, check_adapters, same_voices
 from gates.seat.client import SeatClient
 from gates.seat.generate import Run, generate
-from gates.seat.identity import SeatIdentity, adapter_files, probe
+from gates.seat.identity import SeatIdentity, probe
 from gates.seat.judge import Bench, ask
 from gates.seat.pace import Pace
 from gates.seat.requests import request_body
@@ -182,7 +180,7 @@ async def _plan(work: _Work, client: SeatClient) -> tuple[RecheckPlan, RunStore]
         seat=identity.as_json(),
         canary=canary.as_json(),
         cache_salt=salt,
-        changed=(*_changes(work, identity), *_answers_otherwise(work, canary)),
+        changed=(*form_changes(_form(work, identity)), *heard_otherwise(work.run, canary, _names(work))),
         signoffs=tuple(
             entered.stored.sha256
             for entered in signoffs(work.run.store, work.ledger.entries())
@@ -214,40 +212,15 @@ async def _changed_since(work: _Work, client: SeatClient, plan: RecheckPlan) -> 
     return tuple(f"the seat changed during the recheck: {sentence}" for sentence in same_voices(heard, now))
 
 
-def _changes(work: _Work, identity: SeatIdentity) -> list[str]:
-    """How the serving form of now differs from the one that was judged."""
-    seal, arm = work.run.seal, work.arm
-    seat = identity.binding.as_json()
-    judged: dict[str, JsonValue] = {key: part for key, part in seal.seat_at(identity.base_url).items() if key in seat}
-    then: dict[str, JsonValue] = {"model": seal.gate.arms.candidates[arm].model, "seat": judged}
-    now: dict[str, JsonValue] = {"model": work.model, "seat": seat}
-    known, path = seal.binding.adapters.get(arm), work.inputs.adapters[arm]
-    sealed, files = known.files if known else None, adapter_files(path)
-    if sealed is not None and files is not None:
-        then, now = then | {"adapter": dict(sealed)}, now | {"adapter": dict(files)}
-    elif sealed is None:
-        return [*differences(then, now), "adapter: the seal does not know its bytes: nothing to compare with"]
-    unread = [f"adapter: {path.name} cannot be read here: its bytes were not compared"]
-    return differences(then, now) + (unread if files is None else [])
+def _form(work: _Work, identity: SeatIdentity) -> Form:
+    return Form(work.run.seal, work.arm, work.model, work.inputs.adapters[work.arm], identity)
 
 
-def _answers_otherwise(work: _Work, canary: CanaryReport) -> list[str]:
-    """How the arm answers the canary otherwise than when the run began: other bytes, which no file here shows.
-
-    Nothing for an imported run, which no canary stood before.
-    """
-    sessions = work.run.store.sessions()
-    if not sessions:
-        return []
-    heard = CanaryReport.parse(canonical(sessions[0].canary), where=str(work.run.store.sessions_path))
-    judged = work.run.seal.gate.arms.candidates[work.arm].model
-    then = tuple(model for model in heard.models if model.model == judged)
-    now = tuple(model.model_copy(update={"model": judged}) for model in canary.models if model.model == work.model)
-    one, other = (
-        report.model_copy(update={"models": models[:1], "pairs": ()})
-        for report, models in ((heard, then), (canary, now))
-    )
-    return same_voices(one, other, "its first answer in the run") if then and now else []
+def _names(work: _Work) -> dict[str, str]:
+    """What voice and base were called in the run, and are called now; the voice alone where it is served so."""
+    arms = work.run.seal.gate.arms
+    base = {} if work.alone else {arms.base.model: work.gate.arms.base.model}
+    return {**base, arms.candidates[work.arm].model: work.model}
 
 
 def check_asked(gate: Gate, inputs: Inputs, plan: RecheckPlan, store: RunStore) -> None:

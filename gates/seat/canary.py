@@ -6,7 +6,7 @@ shows in a status or in the response's model name, only in what the model thinks
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Annotated, Literal
 
@@ -80,6 +80,11 @@ class CanaryReport(Record):
     models: tuple[ModelCanary, ...]
     pairs: tuple[PairCanary, ...]
     refusal: str
+
+    def of(self, models: Mapping[str, str]) -> CanaryReport:
+        """What was heard of some models each for itself, under the name that `models` gives it now."""
+        kept = tuple(one.model_copy(update={"model": models[one.model]}) for one in self.models if one.model in models)
+        return self.model_copy(update={"models": kept, "pairs": ()})
 
     @property
     def targets(self) -> dict[str, dict[str, str]]:

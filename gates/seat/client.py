@@ -211,6 +211,10 @@ class SeatClient:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await sending
+        except UnicodeEncodeError:
+            raise UsageError(
+                "the request holds something that is no text", next_step="write names and prompts in UTF-8"
+            ) from None
         except foreign() as error:
             if type(error) is TimeoutError:
                 error = TimeoutError(f"no complete answer within {self._timeout_s:g} s")

@@ -27,6 +27,7 @@ class Voice(Seat):
     def __init__(self) -> None:
         super().__init__()
         self.lean, self.names, self.dies_at, self.served = 0.0, ["base", "voice-one"], -1, 0
+        self.home, self.carrier = "/models", None
 
     async def tell(self, request: Request, wire: Wire) -> None:
         model = request.body["model"]
@@ -38,7 +39,7 @@ class Voice(Seat):
             if self.served == self.dies_at:
                 await wire.send(error("The API key is refused.", "Unauthorized", 401), 401)
                 return
-        document = answer(request.body, weights=None if model == "base" else self.weights)
+        document = answer(request.body, weights=self.carrier if model == "base" else self.weights)
         said = int(sha256(f"{model}{request.body['messages']}{request.body.get('seed')}".encode())[:8], 16)
         text = prose(said, 40, 0.002 if model == "base" else self.lean)
         document["choices"][0]["message"]["content"] = text
@@ -47,6 +48,7 @@ class Voice(Seat):
     async def cards(self, request: Request, wire: Wire) -> None:
         parent = "base" if "base" in self.names else None
         cards = [card(name, parent=None if name == "base" else parent) for name in self.names]
+        cards[-1]["root"] = f"{self.home}/{self.names[-1]}"
         await wire.send({"object": "list", "data": cards})
 
 
@@ -136,6 +138,24 @@ def test_another_voice_fails_by_the_floor_of_the_run(run: Path, seat: Voice) -> 
     assert axis["outcome"] == "FAIL"
     assert "does not answer as it did" in gates("recheck", run).stdout
     assert gates("verify", run.parents[2]).returncode == 0
+
+
+def changed(ended: Ended) -> list[str]:
+    assert ended.returncode in {0, 1}, ended
+    return found(ended)["plan"]["changed"]
+
+
+def test_another_base_under_the_same_card_is_heard(run: Path, seat: Voice) -> None:
+    seat.carrier = "voice-two"
+    (heard,) = changed(gates("recheck", run, "--json"))
+    assert heard.startswith("'base' answers")
+
+
+def test_an_adapter_that_was_loaded_from_elsewhere_is_named(run: Path, seat: Voice) -> None:
+    seat.home = "/elsewhere"
+    assert changed(gates("recheck", run, "--json")) == [
+        'served.root: sealed "/models/voice-one", now "/elsewhere/voice-one"'
+    ]
 
 
 @pytest.mark.slow
