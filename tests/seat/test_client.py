@@ -392,6 +392,14 @@ def test_a_key_of_anybody_is_left_out_of_what_a_server_says() -> None:
     assert "sk-of" not in fault(reply({"error": "no sk-of-Another_1"})).message
 
 
+def test_what_is_no_text_cannot_be_sent() -> None:
+    lone = SeatRequest("completions", {"model": "\udcff", "prompt": "Hi"})
+    with pytest.raises(UsageError, match="holds something that is no text"):
+        ask(FaultySeat(), lambda client: client.complete(lone))
+    with pytest.raises(UsageError, match="holds something that is no text"):
+        ask(FaultySeat(), lambda client: client.timed(lone, lambda: 0.0))
+
+
 def test_errors_keep_to_one_safe_line() -> None:
     assert printable("a\x1b[31m\r\nb\u202e c" + "x" * 400, limit=20) == "a [31m b c" + "x" * 7 + "..."
 
