@@ -55,7 +55,7 @@ def form_changes(form: Form) -> list[str]:
 def heard_otherwise(run: FinishedRun, canary: CanaryReport, names: dict[str, str]) -> list[str]:
     """What answers otherwise than when the run began; `names` are the models' then and now.
 
-    An imported run has no such answers, and its seal no seat. Another adapter under the same name, or another base, shows here alone.
+    An imported run has no such answers. Another adapter under the same name, or another base, shows here alone.
     """
     looks = [session for session in run.store.sessions() if session.canary]
     if not looks:
