@@ -74,7 +74,7 @@ def _by_seeds(found: OperatingCharacteristics) -> Table:
 def _unchanged(found: OperatingCharacteristics) -> Table:
     """One row a rule and rate, one column a number of seeds; the gate's own is marked."""
     table = Table(expand=False)
-    table.add_column("rule")
+    table.add_column("rule", overflow="fold")
     table.add_column("rate", justify="right")
     for row in next(iter(found.unchanged.values())):
         table.add_column(f"{'→ ' if row.k == found.voice.k else ''}{row.k}", justify="right")

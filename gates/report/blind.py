@@ -26,12 +26,16 @@ HEAD = (
 
 
 def readers_table(measurements: Measurements, tallies: Sequence[Tally]) -> RenderableType:
-    """One row a candidate and reader; shares with their exact 95 % limits."""
+    """One section a candidate and reader, a line a figure, which fits 80 columns; shares with exact 95 % limits."""
     table = Table(expand=False)
-    for name in HEAD:
+    for name in (*HEAD[:3], "figure", "share"):
         table.add_column(name, overflow="fold")
-    for cells in readers_rows(measurements, tallies):
-        table.add_row(*(Text(one_line(cell)) for cell in cells))
+    for whose, delta, reader, *shares in readers_rows(measurements, tallies):
+        table.add_section()
+        first = (whose, delta, reader)
+        for name, cell in zip(HEAD[3:], shares, strict=True):
+            table.add_row(*(Text(one_line(one)) for one in (*first, name, cell)))
+            first = ("", "", "")
     return table
 
 

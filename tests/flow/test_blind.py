@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from itertools import islice
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from gates.errors import CorpusError, TamperedError, UsageError
 from gates.flow.blind import BlindDesk, BlindReading, check_votes, enter_votes
@@ -14,6 +16,7 @@ from gates.flow.review import Reading, open_reading
 from gates.flow.verifying import verify
 from gates.record.ledger import Ledger
 from gates.record.votes import Choice, Votes, tallies
+from gates.report.blind import readers_table, share
 from tests.finished import finished_run, two_voices, world_of
 from tests.flow.conftest import gates
 
@@ -88,7 +91,10 @@ def test_votes_are_kept_once_counted_and_bound(reading: Reading, desk: BlindDesk
     shown = gates("read", reading.run.store.folder)
     delta = reading.run.measurements.arms["two"].voice.delta
     assert f"{delta:+.3f}" in shown.stdout
-    assert "4 of 6" in shown.stdout
+    assert "│ author known                   │ 4 of 6 [0.22, 0.96] │" in shown.stdout
+    narrow = io.StringIO()
+    Console(file=narrow, width=80).print(readers_table(reading.run.measurements, (tally,)))
+    assert all(f"│ {share(one)} │\n" in narrow.getvalue() for one in (*tally.author.values(), *tally.best.values()))
     assert json.loads(gates("read", reading.run.store.folder, "--json").stdout)["readers"] == [tally.as_json()]
 
 
