@@ -270,7 +270,9 @@ def test_what_two_git_branches_have_marked_and_voted_is_joined_and_nothing_is_lo
     mixed = (run / "review.jsonl").read_bytes()
     with pytest.raises(TamperedError, match=r"review\.jsonl"):
         reading.marks()
-    merged = json.loads(gates("ledger", "merge", "--workspace", home, "--by", "ann", "--json").stdout)
+    done = gates("ledger", "merge", "--workspace", home, "--by", "ann", "--json")
+    merged = json.loads(done.stdout)
+    assert done.stderr.endswith(f"ledger head {merged['head'][0]} ({len(Ledger(home / 'prereg').entries())} records)\n")
     assert [Path(path).name for path in merged["lines"]] == ["review.jsonl", "votes.jsonl"]
     commit(home, "joined")
     kept = {line for line in mixed.splitlines() if line.startswith(b"{")}
