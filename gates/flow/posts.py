@@ -94,7 +94,7 @@ class Posts:
         work, gate = self._work, self._work.inputs.gate
         if not self._several:
             (post,) = self._posts
-            await generate(tasks, post.client, work.store.add, self._run(post), self._paced(post), work.world.watch)
+            await generate(tasks, post.client, work.store.add_all, self._run(post), self._paced(post), work.world.watch)
             return
         order = plan(gate, len(work.inputs.shown), work.sealed.seal.order_seed)
         going = {
@@ -102,7 +102,7 @@ class Posts:
             for post in self._posts
             if post.seen
         }
-        desk = Desk(work.store.add, Tally(task.arm for task in tasks), work.world.watch)
+        desk = Desk(work.store.add_all, Tally(task.arm for task in tasks), work.world.watch)
         await generate_spread(shared(tasks, homes(gate, order), going), desk, self._lost)
 
     def _lost(self, loss: Loss) -> None:
@@ -135,7 +135,7 @@ class Posts:
             seat = post.name if self._several else None
             bench = Bench(run.gate, run.seal, run.cache_salt, run.fingerprint, run.targets, seat)
             try:
-                await ask(cases, post.client, work.store.add_judgement, bench, self._paced(post))
+                await ask(cases, post.client, work.store.add_judgements, bench, self._paced(post))
             except SeatError as error:
                 others = [each for each in self._posts if each is not post and each.seen and not each.lost]
                 if not (others and is_down(error)):

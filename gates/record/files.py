@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -145,12 +145,17 @@ def append_line(path: Path, line: bytes) -> None:
 
     When the disk refuses, what was written of the line is taken back: an error means that it is not there.
     """
+    append_lines(path, (line,))
+
+
+def append_lines(path: Path, lines: Iterable[bytes]) -> None:
+    """As `append_line`, all of the lines or, when the disk refuses, none."""
     refuse_link(path)
     new = not path.exists()
     with on_disk(path), path.open("ab", buffering=0) as handle:
         before = handle.seek(0, os.SEEK_END)
         try:
-            left = memoryview(line + b"\n")
+            left = memoryview(b"".join(line + b"\n" for line in lines))
             while left:
                 left = left[handle.write(left) :]
             os.fsync(handle.fileno())

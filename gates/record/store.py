@@ -21,7 +21,7 @@ from pydantic import Field, JsonValue
 from gates.errors import RecordError, TamperedError
 from gates.record.body import said
 from gates.record.files import (
-    append_line,
+    append_lines,
     cut_torn_line,
     held,
     locked,
@@ -113,7 +113,7 @@ class RunStore:
 
     def add_session(self, session: Session, ledger: Ledger, key: Path | None = None) -> None:
         """Append a session, and its hash to the ledger, signed with `key` if there is one."""
-        _append(self.sessions_path, session)
+        _append(self.sessions_path, [session])
         self._enter(session, session.digest(), ledger, key)
 
     def _enter(self, session: Session, name: str, ledger: Ledger, key: Path | None) -> None:
@@ -175,7 +175,11 @@ class RunStore:
 
     def add(self, generation: Generation) -> None:
         """Append a generation; it is on the disk when this returns."""
-        _append(self.generations_path, generation)
+        self.add_all([generation])
+
+    def add_all(self, generations: Iterable[Generation]) -> None:
+        """Append generations; they are on the disk when this returns. When the disk refuses, none of them is there."""
+        _append(self.generations_path, generations)
 
     def generations(self, seal: str) -> Iterator[Generation]:
         """Stream the recorded generations. Raises TamperedError for another seal's line or a key that comes twice."""
@@ -194,9 +198,9 @@ class RunStore:
                 seen.add(generation.key)
                 yield generation
 
-    def add_judgement(self, judgement: Judgement) -> None:
-        """Append a judgement; it is on the disk when this returns."""
-        _append(self.judgements_path, judgement)
+    def add_judgements(self, judgements: Iterable[Judgement]) -> None:
+        """Append judgements; they are on the disk when this returns. When the disk refuses, none of them is there."""
+        _append(self.judgements_path, judgements)
 
     def judgements(self, seal: str) -> list[Judgement]:
         """The recorded judgements. Raises TamperedError for another seal's line or a key that comes twice."""
@@ -312,7 +316,7 @@ def _parsed(kind: type[R], line: bytes, place: str) -> R:
         raise TamperedError(error.message, next_step=error.next_step) from None
 
 
-def _append(path: Path, record: Record) -> None:
-    """Append a record's line, after cutting what an append that failed (a full disk) has left of its own."""
+def _append(path: Path, records: Iterable[Record]) -> None:
+    """Append a line for each record, after cutting what an append that failed (a full disk) has left of its own."""
     cut_torn_line(path)
-    append_line(path, canonical(record.as_json()))
+    append_lines(path, [canonical(record.as_json()) for record in records])

@@ -17,6 +17,7 @@ from gates.seat.answers import Answer
 from gates.seat.client import SeatClient, SeatRequest
 from gates.seat.credit import check_length, check_route
 from gates.seat.faults import FaultError, NotCreditedError, TransientError, UnreachableError, printable
+from gates.seat.journal import Journal
 from gates.seat.pace import Pace
 from gates.seat.progress import Progress, Tally
 from gates.seat.requests import request_body, salted
@@ -87,39 +88,43 @@ class Share:
     one_of_several: bool = False
 
 
-@dataclass(frozen=True)
-class Desk:
-    """Where a finished generation goes: `write` records it, `tally` counts it, `watch` is told."""
+class Desk(Journal[Generation]):
+    """Where a finished generation goes: it is recorded, then `tally` counts it and `watch` is told."""
 
-    write: Callable[[Generation], None]
-    tally: Tally
-    watch: Callable[[Progress], None] = lambda _progress: None
+    def __init__(
+        self,
+        write: Callable[[Sequence[Generation]], None],
+        tally: Tally,
+        watch: Callable[[Progress], None] = lambda _progress: None,
+    ) -> None:
+        super().__init__(write, self._count)
+        self.tally, self._watch = tally, watch
 
-    def take(self, generation: Generation) -> None:
-        """Record one, then count it and tell."""
-        self.write(generation)
+    def _count(self, generation: Generation) -> None:
         self.tally.add(generation)
-        self.watch(self.tally.progress())
+        self._watch(self.tally.progress())
 
 
 async def generate(
     tasks: Sequence[Task],
     client: SeatClient,
-    write: Callable[[Generation], None],
+    write: Callable[[Sequence[Generation]], None],
     run: Run,
     pace: Pace,
     watch: Callable[[Progress], None] = lambda _progress: None,
 ) -> Progress:
     """Generate `tasks` in their order with `pace.concurrency` requests at a time.
 
-    Each finished generation is given to `write`, then its Progress to `watch`, in the order the answers come. A task
-    whose attempts are used up while the seat answers, or whose request the seat refuses, is a Generation with
-    `error`. Raises SeatError when going on is useless (no connection, the key refused, nothing answered any more) and
-    UnfitSeatError when the seat answers for another model or with another fingerprint; what was written stays, and the
-    tasks that are left can be given again. Cancelling it cancels the requests in flight; nothing is half written.
+    Finished generations are given to `write`, in a thread beside the loop, all that have come since it last returned;
+    then the Progress of each to `watch`, in the order the answers come. Up to `pace.concurrency` less one may wait for
+    that while others are asked for: with one request at a time none does. A task whose attempts are used up while the
+    seat answers, or whose request the seat refuses, is a Generation with `error`. Raises SeatError when going on is
+    useless (no connection, the key refused, nothing answered any more), UnfitSeatError when the seat answers for
+    another model or with another fingerprint, and what `write` raises; what was written stays, and the tasks that are
+    left can be given again. Cancelling it cancels the requests in flight; what was answered before is written.
     """
-    desk = Desk(write, Tally(task.arm for task in tasks), watch)
-    await Driver(Share(tasks, client, run, pace), desk).drive()
+    async with Desk(write, Tally(task.arm for task in tasks), watch) as desk:
+        await Driver(Share(tasks, client, run, pace), desk).drive()
     return desk.tally.progress()
 
 
@@ -130,7 +135,7 @@ class Driver:
         self._share, self._desk = share, desk
         self._client, self._run, self._pace = share.client, share.run, share.pace
         self._queue: Iterator[Task] = iter(share.tasks)
-        self._asked: dict[Task, None] = {}
+        self._asked: dict[Task, asyncio.Future[None] | None] = {}
         self._unheard: set[Task] = set()
         self._held: list[Generation] = []
         self._shown = all_shown(share.run.gate, share.run.beats, share.run.probe)
@@ -145,29 +150,37 @@ class Driver:
         """Generate the whole share. Raises as `generate` does; `left` then gives what is not recorded, `why` the cause.
 
         Of several errors at once the gravest is raised: a seat that is unfit, or a failure of ours, before one that is
-        down.
+        down. Whatever is raised, nothing of this share is being written any more.
         """
+        slots = asyncio.Semaphore(self._pace.concurrency)
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._pace.concurrency, len(self._share.tasks))):
-                    group.create_task(self._work())
+                for _ in range(min(2 * self._pace.concurrency - 1, len(self._share.tasks))):
+                    group.create_task(self._work(slots))
+            await asyncio.gather(*map(self._desk.add, self._held))
         except ExceptionGroup as failures:
-            raise min(failures.exceptions, key=is_down) from None
-        for generation in self._held:
-            self._desk.take(generation)
+            await self._desk.settle()
+            error = min(failures.exceptions, key=is_down)
+            if isinstance(error, SeatError):
+                error.message = f"{error.message}; {self._desk.tally.state}"
+            raise error from None
+        finally:
+            await self._desk.settle()
 
     def left(self) -> list[Task]:
         """The tasks that are not recorded, those that were asked first; they are another's from now on."""
-        return [*self._asked, *self._queue]
+        return [*(task for task, told in self._asked.items() if not _is_recorded(told)), *self._queue]
 
-    async def _work(self) -> None:
+    async def _work(self, slots: asyncio.Semaphore) -> None:
         for task in self._queue:
             self._asked[task] = None
-            generation = await self._settle(task)
+            async with slots:
+                generation = await self._settle(task)
             if self._share.one_of_several and task in self._unheard:
                 self._held.append(generation)
                 continue
-            self._desk.take(generation)
+            told = self._asked[task] = self._desk.put(generation)
+            await asyncio.shield(told)
             del self._asked[task]
 
     async def _settle(self, task: Task) -> Generation:
@@ -226,7 +239,7 @@ class Driver:
         wrong = answer.model in self._adapters if asked == self._base else answer.model != asked
         if wrong:
             raise UnfitSeatError(
-                f"arm {task.arm!r} asked for model {asked!r} and {answer.model!r} answered; {self._desk.tally.state}",
+                f"arm {task.arm!r} asked for model {asked!r} and {answer.model!r} answered",
                 next_step=f"make the seat serve {asked!r} under this name, then run the same command: it continues",
             )
 
@@ -234,8 +247,7 @@ class Driver:
         sealed = self._run.fingerprint
         if sealed is not None and answer.fingerprint != sealed:
             raise UnfitSeatError(
-                f"arm {task.arm!r}: the sealed seat's fingerprint is {sealed!r} and {answer.fingerprint!r} answered; "
-                f"{self._desk.tally.state}",
+                f"arm {task.arm!r}: the sealed seat's fingerprint is {sealed!r} and {answer.fingerprint!r} answered",
                 next_step="serve with the sealed configuration, then run the same command: it continues",
             )
 
@@ -245,9 +257,13 @@ class Driver:
         self.why = f"at {place} after {attempts} attempt(s): {fault.message}"
         remedy = fault.next_step or "see that the seat is up and answers within seat.timeout_s"
         return kind(
-            f"generation stopped {self.why}; {self._desk.tally.state}",
+            f"generation stopped {self.why}",
             next_step=f"{remedy}; then run the same command again: it continues",
         )
+
+
+def _is_recorded(told: asyncio.Future[None] | None) -> bool:
+    return told is not None and told.done() and not told.cancelled() and told.exception() is None
 
 
 def is_down(error: BaseException) -> bool:

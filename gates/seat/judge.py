@@ -14,6 +14,7 @@ from gates.seat.answers import Answer
 from gates.seat.client import SeatClient, SeatRequest
 from gates.seat.credit import check_route
 from gates.seat.faults import BrokenContractError, FaultError, TransientError, UnreachableError, printable
+from gates.seat.journal import Journal
 from gates.seat.pace import Pace
 from gates.seat.requests import judge_body, salted
 from gates.spec.judging import ORDERS, Judgement, Order, question
@@ -63,23 +64,27 @@ def body_of(gate: Gate, case: Case) -> dict[str, JsonValue]:
 
 
 async def ask(
-    cases: Sequence[Case], client: SeatClient, write: Callable[[Judgement], None], bench: Bench, pace: Pace
+    cases: Sequence[Case], client: SeatClient, write: Callable[[Sequence[Judgement]], None], bench: Bench, pace: Pace
 ) -> None:
-    """Ask the judge of `cases` with `pace.concurrency` requests at a time; each judgement is given to `write`.
+    """Ask the judge of `cases` with `pace.concurrency` requests at a time; `write` is given the judgements.
 
+    As `gates.seat.generate.generate` does: beside the loop, all that have come since it last returned.
     A case that brings no yes or no is a judgement with `error`. Raises SeatError when going on is useless and
     UnfitSeatError when something else than what was sealed answers; what was written stays.
     """
     queue = iter(cases)
+    slots = asyncio.Semaphore(pace.concurrency)
 
-    async def work() -> None:
+    async def work(journal: Journal[Judgement]) -> None:
         for case in queue:
-            write(await _settle(case, client, bench, pace))
+            async with slots:
+                judgement = await _settle(case, client, bench, pace)
+            await journal.add(judgement)
 
     try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(pace.concurrency, len(cases))):
-                group.create_task(work())
+        async with Journal(write) as journal, asyncio.TaskGroup() as group:
+            for _ in range(min(2 * pace.concurrency - 1, len(cases))):
+                group.create_task(work(journal))
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
 

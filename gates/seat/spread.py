@@ -73,9 +73,15 @@ def shared(tasks: Sequence[Task], home: Mapping[Task, str], going: Mapping[str, 
 async def generate_spread(shares: Mapping[str, Share], desk: Desk, lost: Callable[[Loss], None]) -> None:
     """Work off the shares of all seats at once, each by its name; what a dead seat leaves goes to the others.
 
-    Each loss is given to `lost` at once, before anything of it is asked elsewhere. Raises SeatError when no seat is
-    left, and as `generate` does when a seat answers otherwise than it should: then all of them stop.
+    Each loss is given to `lost` at once, before anything of it is asked elsewhere and while nothing is written. Raises
+    SeatError when no seat is left, and as `generate` does when a seat answers otherwise than it should: then all of
+    them stop.
     """
+    async with desk:
+        await _work_off(shares, desk, lost)
+
+
+async def _work_off(shares: Mapping[str, Share], desk: Desk, lost: Callable[[Loss], None]) -> None:
     order = {task: place for place, task in enumerate(task for share in shares.values() for task in share.tasks)}
     going = dict(shares)
     losses: list[Loss] = []
@@ -102,7 +108,8 @@ async def _round(shares: Mapping[str, Share], desk: Desk, lost: Callable[[Loss],
             if not is_down(error):
                 raise
             loss = Loss(seat, driver.why, tuple(driver.left()))
-            lost(loss)
+            async with desk.still():
+                lost(loss)
             return loss
         return None
 

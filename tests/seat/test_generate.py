@@ -85,7 +85,7 @@ def drive(
 
     async def main() -> None:
         async with seat, SeatClient(seat.url, key, timeout_s=timeout_s) as client:
-            await generate(tasks, client, store.append, run, pace or Clock().pace(), seen.append)
+            await generate(tasks, client, store.extend, run, pace or Clock().pace(), seen.append)
 
     asyncio.run(main())
     return store
@@ -335,7 +335,7 @@ def test_a_seat_that_is_down_stops_the_run() -> None:
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
             async with SeatClient(f"http://127.0.0.1:{unused.getsockname()[1]}/v1") as client:
-                await generate(ONE_TASK, client, [].append, RUN, clock.pace())
+                await generate(ONE_TASK, client, [].extend, RUN, clock.pace())
 
     with pytest.raises(
         SeatError,
@@ -410,7 +410,7 @@ def test_a_seat_of_another_fingerprint_than_the_sealed_stops_the_run(fingerprint
 
 
 def test_a_store_that_fails_stops_the_run() -> None:
-    def full(generation: Generation) -> None:
+    def full(generations: Sequence[Generation]) -> None:
         raise OSError(28, "No space left on device")
 
     async def main() -> None:
@@ -434,10 +434,12 @@ def test_an_interrupted_run_goes_on_and_gives_every_key_once(after: int) -> None
             started = asyncio.current_task()
             assert started is not None
 
-            def write(generation: Generation) -> None:
-                written.append(generation)
-                if len(written) == after + 1:
-                    started.cancel()
+            loop = asyncio.get_running_loop()
+
+            def write(generations: Sequence[Generation]) -> None:
+                written.extend(generations)
+                if len(written) > after:
+                    loop.call_soon_threadsafe(started.cancel)
 
             await generate(tasks, client, write, RUN, Clock().pace(concurrency=4))
 

@@ -62,7 +62,7 @@ class Driven:
         asyncio.run(self._main())
 
     async def _main(self) -> None:
-        desk = Desk(self.written.append, Tally(task.arm for task in self.tasks), self.watched.append)
+        desk = Desk(self.written.extend, Tally(task.arm for task in self.tasks), self.watched.append)
         async with AsyncExitStack() as stack:
             going: dict[str, Share] = {}
             for seat, name in zip(self.seats, ("http://a/v1", "http://b/v1"), strict=True):

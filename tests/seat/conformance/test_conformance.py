@@ -117,7 +117,7 @@ def test_a_small_run_comes_whole_and_is_made_again(contract: Seat, embedded: boo
         fingerprint = (await probe(client, gate)).binding.fingerprint
         shared = Run(gate, BEATS, "0" * 64, "seat", "salt-3", fingerprint=fingerprint, context=256)
         pace = Pace(4, 2, np.random.default_rng(1), now=lambda: datetime.now(UTC))
-        await generate(plan(gate, len(BEATS), 1), client, generations.append, shared, pace)
+        await generate(plan(gate, len(BEATS), 1), client, generations.extend, shared, pace)
         return await repeat_alone(client, gate, sample_of(generations), "salt-3", 4)
 
     again = with_client(contract, run)
