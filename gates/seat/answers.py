@@ -141,7 +141,7 @@ def _reply(data: bytes) -> _Reply:
             f"the answer breaks the contract: body: not UTF-8 at byte {error.start} of {len(data)}", retryable=False
         ) from None
     try:
-        return _Reply.model_validate_json(_ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], data))
+        return _Reply.model_validate_json(_whole(data))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "body"
@@ -149,6 +149,13 @@ def _reply(data: bytes) -> _Reply:
             f"the answer breaks the contract: {place}: {printable(first['msg'])} ({len(data)} bytes)",
             retryable=first["type"] == "json_invalid",  # cut JSON may come whole; a wrong value comes again
         ) from None
+
+
+def _whole(data: bytes) -> bytes:
+    """The data with every escaped half of a surrogate pair replaced."""
+    if rb"\ud" not in data and rb"\uD" not in data:
+        return data
+    return _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)
 
 
 def _text(endpoint: Endpoint, choice: _Choice) -> str:

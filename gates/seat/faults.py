@@ -15,19 +15,11 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Mapping
-from functools import cache
-from typing import TYPE_CHECKING
 
 import httpx2
 
-from gates.deferred import Deferred
 from gates.errors import SeatError, UnfitSeatError
 from gates.spec.source import REDACTED, without_keys
-
-if TYPE_CHECKING:
-    import openai
-else:
-    openai = Deferred("openai")
 
 
 class FaultError(SeatError):
@@ -98,60 +90,40 @@ class UnknownModelError(RefusedRequestError, UnfitSeatError):
     """The seat does not serve the model that the request names."""
 
 
-@cache
-def _kinds() -> dict[type[Exception], type[UnreachableError | TransientError | BrokenContractError]]:
-    """What each exception of the libraries means."""
-    return {
-        openai.OpenAIError: BrokenContractError,
-        openai.APIError: BrokenContractError,
-        openai.APIConnectionError: TransientError,
-        openai.APIResponseValidationError: BrokenContractError,
-        openai.LengthFinishReasonError: BrokenContractError,
-        openai.ContentFilterFinishReasonError: BrokenContractError,
-        openai.InvalidWebhookSignatureError: BrokenContractError,
-        openai.WebSocketConnectionClosedError: TransientError,
-        openai.WebSocketQueueFullError: TransientError,
-        httpx2.HTTPError: TransientError,
-        httpx2.RequestError: TransientError,
-        httpx2.TransportError: TransientError,
-        httpx2.TimeoutException: TransientError,
-        httpx2.ConnectTimeout: UnreachableError,
-        httpx2.NetworkError: TransientError,
-        httpx2.ConnectError: UnreachableError,
-        httpx2.ProtocolError: TransientError,
-        httpx2.ProxyError: UnreachableError,
-        httpx2.UnsupportedProtocol: UnreachableError,
-        httpx2.DecodingError: BrokenContractError,
-        httpx2.TooManyRedirects: BrokenContractError,
-        httpx2.SSEError: BrokenContractError,
-        httpx2.InvalidURL: UnreachableError,
-        httpx2.CookieConflict: BrokenContractError,
-        httpx2.StreamError: TransientError,
-        ssl.SSLError: UnreachableError,
-        TimeoutError: TransientError,
-        OSError: TransientError,
-    }
+_KINDS: dict[type[Exception], type[UnreachableError | TransientError | BrokenContractError]] = {
+    httpx2.HTTPError: TransientError,
+    httpx2.RequestError: TransientError,
+    httpx2.TransportError: TransientError,
+    httpx2.TimeoutException: TransientError,
+    httpx2.ConnectTimeout: UnreachableError,
+    httpx2.NetworkError: TransientError,
+    httpx2.ConnectError: UnreachableError,
+    httpx2.ProtocolError: TransientError,
+    httpx2.ProxyError: UnreachableError,
+    httpx2.UnsupportedProtocol: UnreachableError,
+    httpx2.DecodingError: BrokenContractError,
+    httpx2.TooManyRedirects: BrokenContractError,
+    httpx2.SSEError: BrokenContractError,
+    httpx2.InvalidURL: UnreachableError,
+    httpx2.CookieConflict: BrokenContractError,
+    httpx2.StreamError: TransientError,
+    ssl.SSLError: UnreachableError,
+    TimeoutError: TransientError,
+    OSError: TransientError,
+}
+"""What each exception of the libraries means."""
 
+_BY_STATUS = (httpx2.HTTPStatusError,)
+"""The exceptions that hold an answer, whose status decides."""
 
-@cache
-def _by_status() -> tuple[type[Exception], ...]:
-    """The exceptions that hold an answer, whose status decides."""
-    return (openai.APIStatusError, httpx2.HTTPStatusError)
-
-
-@cache
-def foreign() -> tuple[type[Exception], ...]:
-    """The roots of every exception that the HTTP libraries raise."""
-    return (
-        openai.OpenAIError,
-        openai.InvalidWebhookSignatureError,
-        httpx2.HTTPError,
-        httpx2.InvalidURL,
-        httpx2.CookieConflict,
-        httpx2.StreamError,
-        OSError,
-    )
-
+FOREIGN: tuple[type[Exception], ...] = (
+    httpx2.HTTPError,
+    httpx2.InvalidURL,
+    httpx2.CookieConflict,
+    httpx2.StreamError,
+    OSError,
+)
+"""The roots of every exception that the HTTP libraries raise."""
 
 _WAIT = frozenset({408, 409, 425, 429})
 _DOWN = frozenset({502, 503, 504})
@@ -160,17 +132,14 @@ _NO_MODEL = re.compile(r"(?is)model\b.{0,200}\b(does not exist|not found)|invali
 
 def mapped_by(kind: type[BaseException]) -> type[BaseException] | None:
     """The entry that decides for an exception class: itself or its nearest ancestor; None when there is none."""
-    return next((ancestor for ancestor in kind.__mro__ if ancestor in _kinds() or ancestor in _by_status()), None)
+    return next((ancestor for ancestor in kind.__mro__ if ancestor in _KINDS or ancestor in _BY_STATUS), None)
 
 
 def fault_of(error: Exception, *, secret: str | None) -> FaultError:
     """Our exception for one of the libraries'; `secret` never appears in it."""
-    if isinstance(error, (openai.APIStatusError, httpx2.HTTPStatusError)):
+    if isinstance(error, httpx2.HTTPStatusError):
         return fault_of_status(error.response, secret=secret)
-    cause = error.__cause__
-    if isinstance(error, openai.APIConnectionError) and isinstance(cause, Exception) and mapped_by(type(cause)):
-        error = cause
-    kind = next((_kinds()[ancestor] for ancestor in type(error).__mro__ if ancestor in _kinds()), TransientError)
+    kind = next((_KINDS[ancestor] for ancestor in type(error).__mro__ if ancestor in _KINDS), TransientError)
     said = printable(without_keys(str(error)), secret=secret)
     return kind(f"{_MEANING[kind]}: {type(error).__name__} {said}".rstrip())
 

@@ -321,6 +321,7 @@ class _Canned(httpx2.AsyncBaseTransport):
 def _from_server(ask: Callable[[SeatClient], Any]) -> Callable[[Path, bytes], object]:
     """Ask the real client what a server with these bytes makes it say; one client, for it is slow to make."""
     client = SeatClient("http://127.0.0.1:9/v1", "key-0123456789", timeout_s=5)
+    client._wire = None  # asked as through a proxy
     canned = client._http._transport = _Canned(b"")
 
     def asked(_: Path, data: bytes) -> object:
