@@ -1,11 +1,13 @@
-"""Whether the driver keeps a seat saturated: gates against a bare loop at one server of fixed latency; and its memory.
+"""Whether the driver keeps a seat saturated: gates against bare loops at one server of fixed latency; and its memory.
 
-    python benchmarks/driver.py                    # ratios, the two interleaved in one run
+    python benchmarks/driver.py                    # ratios, all interleaved in one run
+    python benchmarks/driver.py --peers FOLDER     # beside clients that benchmarks/peers.sh has put there
     python benchmarks/driver.py --memory 100000    # peak memory while so many generations are asked for and recorded
 
-The server is a process of its own that answers each request after the same time, whatever it is asked. The bare loop
-is the least that can ask: sockets that stay open, ready-made requests, no JSON read, nothing checked, nothing written.
-gates does all that `gates run` does: each generation is on the disk before the next request of its place is sent.
+The server is a process of its own that answers each request after the same time, whatever it is asked. `sockets` is the
+least that can ask: connections that stay open, ready-made requests, no JSON read, nothing checked, nothing written. The
+peers are what a user would write with a client library (benchmarks/peer_driver.py). gates does all that `gates run`
+does: each answer is checked and on the disk before it counts, and with one request at a time before the next is sent.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ import argparse
 import asyncio
 import json
 import multiprocessing
+import os
 import resource
 import statistics
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -23,6 +27,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +39,7 @@ from gates.seat.requests import request_body
 from gates.spec.schema import Gate
 
 BEATS = tuple(f"The {noun} waits at the gate." for noun in ("ship", "dog", "rain", "girl", "lamp", "horse", "king"))
+PEERS = ("aiohttp", "httpx", "openai")
 ARMS = 2
 WORDS = 300
 SPAWNED = multiprocessing.get_context("spawn")
@@ -151,40 +157,62 @@ async def driven(port: int, tasks: list[Task], asked: Gate, concurrency: int, fo
     async with SeatClient(run.seat) as client:
         await client.version()
         begun = time.perf_counter()
-        await generate(tasks, client, store.add, run, pace)
+        await generate(tasks, client, store.add_all, run, pace)
         return time.perf_counter() - begun
 
 
-def compare(latency: float, concurrency: int, seconds: float, rounds: int) -> None:
-    """Print what gates gets of what the bare loop gets, round by round in turns."""
+class Asked(NamedTuple):
+    """What everybody is asked to do: so many requests, so many at a time; `peers` is a folder of environments."""
+
+    port: int
+    tasks: list[Task]
+    gate: Gate
+    concurrency: int
+    peers: Path | None
+
+    def run(self, who: str) -> tuple[float, float]:
+        """Seconds, and milliseconds of the processor a request."""
+        if who in PEERS:
+            return self._peer(who)
+        begun = time.process_time()
+        if who == "sockets":
+            wall = asyncio.run(bare(self.port, self.tasks, self.gate, self.concurrency))
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                wall = asyncio.run(driven(self.port, self.tasks, self.gate, self.concurrency, Path(folder)))
+        return wall, 1e3 * (time.process_time() - begun) / len(self.tasks)
+
+    def _peer(self, who: str) -> tuple[float, float]:
+        python = str(self.peers / "clients" / "bin" / "python") if self.peers else ""
+        script = str(Path(__file__).with_name("peer_driver.py"))
+        url = f"http://127.0.0.1:{self.port}/v1"
+        words = [python, script, who, url, str(len(self.tasks)), str(self.concurrency)]
+        body = json.dumps(request_body(self.gate, "base", BEATS[0], 0))
+        said = json.loads(subprocess.run(words, input=body, text=True, check=True, capture_output=True).stdout)
+        return float(said["wall"]), float(said["cpu_ms"])
+
+
+def compare(latency: float, concurrency: int, seconds: float, rounds: int, peers: Path | None) -> None:
+    """Print what each gets of what bare sockets get, round by round in turns."""
     count = int(seconds / latency) * concurrency
-    asked = gate(count)
-    tasks = plan(asked, len(BEATS), 1)[:count]
-    walls: dict[str, list[float]] = {"gates": [], "bare": []}
-    used: dict[str, list[float]] = {"gates": [], "bare": []}
+    gate_ = gate(count)
+    tasks = plan(gate_, len(BEATS), 1)[:count]
+    names = ["sockets", "gates", *(PEERS if peers else ())]
+    walls: dict[str, list[float]] = {name: [] for name in names}
+    used: dict[str, list[float]] = {name: [] for name in names}
     with served(latency) as port:
-        with tempfile.TemporaryDirectory() as folder:  # what is imported when it is first needed is imported here
-            asyncio.run(driven(port, tasks[:concurrency], asked, concurrency, Path(folder)))
+        Asked(port, tasks[:concurrency], gate_, concurrency, peers).run("gates")  # imports what is imported late
+        asked = Asked(port, tasks, gate_, concurrency, peers)
         for number in range(rounds):
-            for who in ("gates", "bare") if number % 2 else ("bare", "gates"):
-                with tempfile.TemporaryDirectory() as folder:
-                    cpu = time.process_time()
-                    work = (
-                        driven(port, tasks, asked, concurrency, Path(folder))
-                        if who == "gates"
-                        else bare(port, tasks, asked, concurrency)
-                    )
-                    walls[who].append(asyncio.run(work))
-                    used[who].append(time.process_time() - cpu)
-    ratios = [bare_s / gates_s for bare_s, gates_s in zip(walls["bare"], walls["gates"], strict=True)]
-    ideal = count / concurrency * latency
-    print(
-        f"| {latency:g} | {concurrency} | {count} | {statistics.median(walls['bare']):.2f} | "
-        f"{statistics.median(walls['gates']):.2f} | {ideal:.2f} | {statistics.median(ratios):.3f} "
-        f"[{min(ratios):.3f}, {max(ratios):.3f}] | {1e3 * statistics.median(used['gates']) / count:.2f} | "
-        f"{1e3 * statistics.median(used['bare']) / count:.2f} |",
-        flush=True,
-    )
+            for who in names[:: 1 if number % 2 else -1]:
+                wall, cpu = asked.run(who)
+                walls[who].append(wall)
+                used[who].append(cpu)
+    for who in names:
+        ratios = [bare_s / own_s for bare_s, own_s in zip(walls["sockets"], walls[who], strict=True)]
+        told = f"{statistics.median(ratios):.3f} [{min(ratios):.3f}, {max(ratios):.3f}]" if who != "sockets" else "1"
+        cells = [f"{latency:g}", concurrency, count, who, f"{statistics.median(walls[who]):.2f}", told]
+        print("|", *cells, f"{min(used[who]):.2f}", f"{os.getloadavg()[0]:.1f}", "", sep=" | ", flush=True)
 
 
 def memory(count: int) -> None:
@@ -204,7 +232,7 @@ def memory(count: int) -> None:
                 print(f"{done}: {resident():.0f} MB, {time.process_time() - begun:.0f} s of the processor", flush=True)
 
         async with SeatClient(run.seat) as client:
-            await generate(tasks, client, store.add, run, pace, watch)
+            await generate(tasks, client, store.add_all, run, pace, watch)
 
     with served(0.0) as port, tempfile.TemporaryDirectory() as folder:
         store = RunStore(Path(folder), "bench", 1)
@@ -225,12 +253,13 @@ if __name__ == "__main__":
     parser.add_argument("--memory", type=int, metavar="N", help="record N generations and say how memory grows")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=8.0, help="about how long a round of one takes")
+    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="where benchmarks/peers.sh has put the peers")
     chosen = parser.parse_args()
     if chosen.memory:
         memory(chosen.memory)
     else:
-        columns = "latency, s", "at a time", "requests", "bare, s", "gates, s", "least, s", "gates : bare"
-        print(f"| {' | '.join(columns)} | CPU ms of gates | CPU ms of bare |")
-        print("|---|---|---|---|---|---|---|---|---|")
+        columns = "latency, s", "at a time", "requests", "who", "s", "of what sockets get", "CPU ms", "load"
+        print(f"| {' | '.join(columns)} |")
+        print("|---" * len(columns) + "|")
         for latency, concurrency in ((2.0, 8), (1.0, 64), (0.2, 8), (0.2, 64)):
-            compare(latency, concurrency, chosen.seconds, chosen.rounds)
+            compare(latency, concurrency, chosen.seconds, chosen.rounds, chosen.peers)
