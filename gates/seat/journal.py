@@ -31,7 +31,7 @@ class Journal(Generic[T]):
         self._waiting: list[tuple[T, asyncio.Future[None]]] = []
         self._last: asyncio.Future[None] | None = None
         self._writing: asyncio.Task[None] | None = None
-        self._refused: Exception | None = None
+        self._refused: BaseException | None = None
         self._turn = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "journal")
 
@@ -74,26 +74,31 @@ class Journal(Generic[T]):
 
     async def _write_all(self) -> None:
         batch: list[tuple[T, asyncio.Future[None]]] = []
+        loop = asyncio.get_running_loop()
         try:
             while self._waiting:
                 async with self._turn:
                     batch, self._waiting = self._waiting, []
-                    await self._write_batch(batch)
+                    if self._refused is None:
+                        await loop.run_in_executor(self._thread, self._write, [record for record, _ in batch])
+                        for record, _ in batch:
+                            self._recorded(record)
+                    self._tell(batch)
+        except asyncio.CancelledError:
+            self._refuse(RuntimeError("writing was cancelled"), batch)
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is raised where somebody waits
+            self._refuse(error, batch)
         finally:
             self._writing = None
-            for _, told in (*batch, *self._waiting):
-                told.cancel()  # those that are told by now stay told
 
-    async def _write_batch(self, batch: Sequence[tuple[T, asyncio.Future[None]]]) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            if self._refused is None:
-                await loop.run_in_executor(self._thread, self._write, [record for record, _ in batch])
-                for record, _ in batch:
-                    self._recorded(record)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told to all who wait
-            self._refused = error
-        for _, told in batch:
+    def _refuse(self, error: BaseException, batch: list[tuple[T, asyncio.Future[None]]]) -> None:
+        self._refused = error
+        batch, self._waiting = batch + self._waiting, []
+        self._tell(batch)
+
+    def _tell(self, batch: Sequence[tuple[T, asyncio.Future[None]]]) -> None:
+        for told in [told for _, told in batch if not told.done()]:
             if self._refused is None:
                 told.set_result(None)
             else:

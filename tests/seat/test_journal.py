@@ -113,3 +113,24 @@ def test_while_it_is_still_nothing_is_written() -> None:
 
     asyncio.run(main())
     assert disk.batches == [[0], [1]]
+
+
+def test_whatever_is_raised_by_what_is_told_of_a_record_is_raised_where_somebody_waits() -> None:
+    class GoneError(BaseException):
+        pass
+
+    def gone(record: int) -> None:
+        if record == 1:
+            raise GoneError
+
+    disk = Disk()
+    disk.go.set()
+
+    async def main() -> None:
+        async with Journal(disk.write, gone) as journal:
+            for record in range(5):
+                await journal.add(record)
+
+    with pytest.raises(GoneError):
+        asyncio.run(main())
+    assert disk.batches == [[0], [1]]
