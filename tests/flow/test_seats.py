@@ -204,7 +204,7 @@ def test_without_a_seat_it_stops_and_then_continues(gate: Path, seats: tuple[Sea
 @pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_as_it_was_dealt(gate: Path, done: tuple[Path, Ended], home: Path) -> None:
     STARTED.set_forkserver_preload(["gates.cli.gate"])
-    assert killed_at(60, gate.parents[1], command, home / "cache", "run", gate) == [], "it dies in the middle"
+    assert killed_at(40, gate.parents[1], command, home / "cache", "run", gate) == [], "it dies in the middle"
     written = (folder(gate) / "generations.jsonl").read_bytes().splitlines(keepends=True)
     whole = [json.loads(line) for line in written if line.endswith(b"\n")]
     assert 2 < len(whole) < TEXTS
