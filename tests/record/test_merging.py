@@ -15,6 +15,7 @@ from gates.record.anchor import committed_breaks
 from gates.record.chain import Entry, ordered, stored
 from gates.record.ledger import Ledger, Stamp
 from gates.record.merging import merge
+from gates.record.review import Review, Said
 from gates.record.store import runs
 from gates.records import sha256
 from tests.kills import BIG, FORKED, killed_at
@@ -45,6 +46,13 @@ def enter(home: Path, gate: str, run: int, hour: int, *, finished: bool = True) 
     path = home / "reports" / gate / f"{run:03d}" / "verdict.json"
     path.parent.mkdir(parents=True)
     path.write_text(f"{gate} at {hour}", "utf-8")
+
+
+def mark(home: Path, hour: int) -> None:
+    """A mark on the first run of the gate `read`, as a sitting enters it."""
+    review = Review(home / "reports" / "read" / "001")
+    review.mark(HASH, sha256(str(hour).encode()), Said(mark="ok"), stamp(hour))
+    review.enter(Ledger(home / "prereg"), "read", 1, stamp(hour))
 
 
 @pytest.fixture
@@ -263,7 +271,17 @@ def test_what_is_no_branch_is_said(home: Path) -> None:
 def test_a_merge_killed_at_any_write_is_made_by_the_next_one(
     home: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    branch_off(home, ("one", 1), ("one", 1))
+    enter(home, "read", 1, hour=1)
+    commit(home, "a run that both read")
+    git(home, "branch", "-f", "other")
+    mark(home, 3)
+    enter(home, "one", 1, hour=3)
+    commit(home, "ours")
+    git(home, "checkout", "-q", "other")
+    mark(home, 2)
+    enter(home, "one", 1, hour=2)
+    commit(home, "theirs")
+    git(home, "checkout", "-q", "main")
     git(home, "merge", "other", check=False)
     before = Path(shutil.copytree(home, tmp_path_factory.mktemp("before") / "home"))
 
@@ -278,6 +296,9 @@ def test_a_merge_killed_at_any_write_is_made_by_the_next_one(
         assert killed_at(deadly, home, join, context=FORKED) == []
         join()
         records = Ledger(home / "prereg").entries()
-        assert len(records) == 6, steps[deadly - 1]
-        assert [record.entry.kind for record in records].count("merge") == 1
+        kinds = [record.entry.kind for record in records]
+        assert (len(records), kinds.count("merge"), kinds.count("review")) == (11, 1, 3), steps[deadly - 1]
+        review = Review(home / "reports" / "read" / "001")
+        assert ([one.at for one in review.read()], review.state().lines) == ([stamp(2).at, stamp(3).at], 3)
+        assert review.check(records, "read", 1) == 0
         assert (home / "reports" / "one" / "002" / "verdict.json").read_text("utf-8") == "one at 2"
