@@ -31,7 +31,9 @@ def worth(plan: RecheckPlan) -> str:
 
 
 def _changed(plan: RecheckPlan) -> list[str]:
-    covered = f"{plan.otherwise}: the {len(plan.signoffs)} sign-offs of {plan.arm} cover another serving form"
+    number = len(plan.signoffs)
+    said = f"the sign-off of {plan.arm} covers" if number == 1 else f"the {number} sign-offs of {plan.arm} cover"
+    covered = f"{plan.otherwise}: {said} another serving form"
     return [*plan.changed, *([covered] if plan.changed and plan.signoffs else [])]
 
 

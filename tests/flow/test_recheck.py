@@ -28,6 +28,8 @@ class Voice(Seat):
         super().__init__()
         self.lean, self.names, self.dies_at, self.served = 0.0, ["base", "voice-one"], -1, 0
         self.home, self.carrier = "/models", None
+        self.version, self.revision = "0.33.0", "/models/base"
+        self.faulty.routes["/version"] = self.release
 
     async def tell(self, request: Request, wire: Wire) -> None:
         model = request.body["model"]
@@ -48,8 +50,12 @@ class Voice(Seat):
     async def cards(self, request: Request, wire: Wire) -> None:
         parent = "base" if "base" in self.names else None
         cards = [card(name, parent=None if name == "base" else parent) for name in self.names]
+        cards[0]["root"] = self.revision
         cards[-1]["root"] = f"{self.home}/{self.names[-1]}"
         await wire.send({"object": "list", "data": cards})
+
+    async def release(self, _request: Request, wire: Wire) -> None:
+        await wire.send({"version": self.version})
 
 
 @pytest.fixture(scope="module")
@@ -192,15 +198,21 @@ def test_what_was_signed_is_one_serving_form(run: Path, seat: Voice, tmp_path: P
     assert gates("signoff", run, *signed).returncode == 3
     ended = gates("recheck", run)
     assert "the same serving form" in ended.stdout
-    seat.weights = "voice-two"
+    seat.weights, seat.version, seat.revision = "voice-two", "0.34.0", "/models/base-2"
     (run.parents[2] / "prereg" / "one.gguf").write_bytes(b"another")
     ended = gates("recheck", run)
-    assert "not what was signed; the notes name each difference (2)" in ended.stdout
-    assert "note: not what was signed: adapter.one.gguf: sealed" in ended.stdout
-    assert "nats away from its first answer in the run" in " ".join(ended.stdout.split())
+    assert "not what was signed; the notes name each difference" in ended.stdout
+    told = "".join(ended.stdout.split())
+    for changed in (
+        'seat.version: sealed "0.33.0", now "0.34.0"',
+        'seat.base_card.root: sealed "/models/base", now "/models/base-2"',
+        "adapter.one.gguf: sealed",
+        "nats away from its first answer in the run",
+    ):
+        assert "".join(changed.split()) in told
     assert "to ship this one, seal a gate for it, run it, sign it off" in ended.stdout
     report = max((run / "rechecks").glob("*/report.md")).read_text("utf-8")
-    assert "not what was signed: the 1 sign-offs of one cover another serving form" in report
+    assert "not what was signed: the sign-off of one covers another serving form" in report
 
 
 @pytest.mark.slow
