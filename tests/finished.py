@@ -11,7 +11,7 @@ from gates.flow.binding import bind
 from gates.flow.concluding import conclude
 from gates.flow.earlier import Asked
 from gates.flow.inputs import Inputs, load_inputs
-from gates.flow.planning import operating_of
+from gates.flow.planning import operating_of, seed_of
 from gates.flow.world import World
 from gates.record.ledger import Ledger, Stamp
 from gates.record.seal import Seal, SealOnDisk, write_seal
@@ -74,7 +74,7 @@ def sealed_gate(inputs: Inputs) -> SealOnDisk:
             gate_file=inputs.path.relative_to(inputs.workspace).as_posix(),
             binding=bind(inputs, SEAT, {}),
             context={},
-            order_seed=1,
+            order_seed=seed_of("order", gate),
             operating=operating_of(Asked(gate, inputs.beats, inputs.workspace)).as_json(),
             sealed_at=AT,
             sealed_by="tester",

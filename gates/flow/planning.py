@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+import numpy as np
+
 from gates.corpora.texts import load_split
-from gates.errors import GatesError, UsageError
+from gates.errors import GatesError, TamperedError, UsageError
 from gates.flow.earlier import Asked, earlier_seeds
 from gates.flow.floors import rules_of
 from gates.judge.floors import rule_of
+from gates.record.seal import Seal
 from gates.records import digest
 from gates.spec.fields import RETIRED
 from gates.spec.load import load_gate
 from gates.spec.operating import OperatingCharacteristics, operating_characteristics, with_splits, with_unchanged
+from gates.spec.power import affordable, voice_power
 from gates.spec.prompts import read_beats
 from gates.spec.schema import Gate
 from gates.spec.unchanged import Size
 from gates.spec.workspace import find_workspace, resolve_inside
 from gates.stats import Array
 from gates.text import prose_words
+
+_AGAIN, _SIGMAS = 20_000, 8
+"""Gates that are simulated to check a sealed rate, and the standard errors by which it may differ."""
 
 WORDS_A_TOKEN = 0.75
 """English prose has about so many words a token; a model that stops early writes fewer."""
@@ -66,6 +74,25 @@ def _size(asked: Asked) -> Size:
         return Size(len(asked.beats), len(asked.probe))
     longest = max(1, int(WORDS_A_TOKEN * asked.gate.sampling.max_tokens))
     return Size(len(asked.beats), len(asked.probe), sum(len(prose_words(text)) for text in asked.heldout) // longest)
+
+
+def check_planned(seal: Seal, place: Path) -> None:
+    """Check what a seal derives from its gate: the order's seed, and how often a candidate that moved nothing passes.
+
+    That rate stands in what is said of attempts; it is simulated again, with fewer gates, and may differ by what chance
+    makes of both. Raises TamperedError where either is another, UsageError for a floor rule that is not here.
+    """
+    gate = seal.gate
+    if seal.order_seed != seed_of("order", gate):
+        raise TamperedError(f"{place}: the order of its requests is not the one that the gate gives")
+    voice = seal.operating.get("voice")
+    told = voice.get("false_pass") if isinstance(voice, dict) else None
+    rule = rule_of(gate.voice, rules_of(gate))
+    k, times, rng = len(gate.sampling.seeds), gate.voice.times_floor, np.random.Generator(np.random.PCG64(1))
+    again = voice_power(lambda base, candidate: rule.floor(base, candidate, ()), k, times, rng, _AGAIN)
+    room = _SIGMAS * math.sqrt(max(again.false_pass, 1 / _AGAIN) / affordable(_AGAIN, k))
+    if not isinstance(told, int | float) or abs(told - again.false_pass) > room:
+        raise TamperedError(f"{place}: it says that {told} of unmoved candidates pass voice, and {again.false_pass} do")
 
 
 def seed_of(purpose: str, gate: Gate) -> int:

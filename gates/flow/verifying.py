@@ -20,6 +20,7 @@ from gates.flow.floors import rules_of
 from gates.flow.generating import check_recorded
 from gates.flow.importing import check_received, read_received
 from gates.flow.judging import left_to_ask
+from gates.flow.planning import check_planned
 from gates.flow.rechecking import rederive, report_of
 from gates.flow.recorded import measure_run
 from gates.flow.rescoring import derive_again
@@ -108,6 +109,7 @@ def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verifie
     seals = [stored for stored in entries if stored.entry.kind in SEALING]
     for stored in seals:
         notes.guard(partial(_check_seal, History(prereg, entries), stored))
+        notes.guard(partial(_check_planned, prereg, stored))
     finished = _runs(ledger, entries, notes)
     shared = _shared(workspace, [(s.entry.gate, said(s, "run", int)) for s, _ in finished], notes)
     for started, ended in finished:
@@ -189,6 +191,11 @@ def _check_seal(history: History, stored: Stored) -> None:
         raise TamperedError(
             f"{sealed.path}: it amends {told[0]} after {told[1]} runs; by the ledger {found[0]} after {found[1]}"
         )
+
+
+def _check_planned(prereg: Path, stored: Stored) -> None:
+    sealed = _seal(prereg, stored)
+    check_planned(sealed.seal, sealed.path)
 
 
 def _shared(workspace: Path, known: list[tuple[str, int]], notes: _Notes) -> Share | None:

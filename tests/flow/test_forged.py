@@ -125,6 +125,8 @@ def test_a_record_means_one_thing_whoever_reads_it(work: Path, verified: Callabl
     [
         ("sealed_at", "2020-01-01T00:00:00+00:00", "it is not of the time or person that the ledger names"),
         ("previous", ["0" * 64], "it names records before it that were not"),
+        ("order_seed", 7, "the order of its requests is not the one that the gate gives"),
+        ("operating", {"voice": {"false_pass": 0.01}}, "it says that 0.01 of unmoved candidates pass voice"),
     ],
 )
 def test_a_seal_says_of_itself_what_the_ledger_says(
