@@ -15,6 +15,7 @@ from gates.cli.show import as_json, earlier_run, gate_file, head_at_the_end, int
 from gates.errors import ExitCode, UsageError
 from gates.record.seal import SealOnDisk, find_seal
 from gates.report.sealed import readable
+from gates.spec.fields import stated
 from gates.spec.load import load_gate
 
 by_whom = click.option("--by", help="Who does it; your user name by default.")
@@ -54,6 +55,7 @@ def amend(gate: Path, reason: str, yes: bool, by: str | None, key: Path | None, 
     \b
     gates amend prereg/lv-bronte.yaml --reason "ran_on margin 0.10 cannot be proved with 100 texts"
     """
+    stated(reason)
     _can_ask(gate, yes)
     head_at_the_end(gate)
     world = flow.this_world(say, by=by, key=key)

@@ -36,7 +36,7 @@ from gates.record.store import gate_lock, run_place
 from gates.records import canonical
 from gates.report.rescored import rescored_markdown
 from gates.report.wording import in_order, why_changed
-from gates.spec.fields import RETIRED
+from gates.spec.fields import RETIRED, stated
 from gates.spec.load import load_gate
 from gates.spec.schema import Gate
 
@@ -90,6 +90,7 @@ def rescore_all(
     are written here alone, so they are the same wherever it ran. For a run that cannot be judged again its error comes
     in its place, and the others are judged all the same.
     """
+    stated(asked.reason)
     wanted = [Wanted(run_place(folder), world.cache.resolve(), asked) for folder in folders]
     found = (engine or Here()).run(dict, weigh, wanted)
     for one, weighed in zip(wanted, found, strict=True):

@@ -19,6 +19,7 @@ from gates.record.ledger import Ledger
 from gates.record.seal import Amendment, Binding, Seal, SealOnDisk, changes, latest_seal, write_seal
 from gates.record.store import gate_lock, runs
 from gates.seat.identity import SeatIdentity, probe
+from gates.spec.fields import stated
 
 
 def _agreed(_changes: Sequence[str]) -> None:
@@ -42,6 +43,8 @@ def seal(
     is written. A seal made after a run of the gate has begun says so for ever.
     Raises RefusedError for a difference without a reason, UsageError for a reason without a difference.
     """
+    if reason is not None:
+        stated(reason)
     inputs = load_inputs(path, world.cache)
     refuse_unpinned(inputs)
     refuse_retired(inputs.gate)

@@ -161,7 +161,7 @@ def check_shared(store: RunStore, ledger: Ledger, measurements: Measurements, sh
     whole = sum(text.omitted == 0 for text in texts)
     return (
         f"{store.folder}: shared without {shared.omitted} matched words: measurements, marks and sign-offs are not "
-        f"derived again; {whole} of {len(texts)} texts are whole"
+        f"derived again; {whole} of {len(texts)} texts are whole, and nothing here shows that they are those of the run"
     )
 
 

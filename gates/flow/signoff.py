@@ -33,6 +33,7 @@ from gates.records import Record
 from gates.report.beside import beside
 from gates.report.release import alias_of, caveats, compose_line, readme_block
 from gates.seat.identity import adapter_files
+from gates.spec.fields import stated
 from gates.spec.schema import SignOffRule
 from gates.spec.workspace import adapter_path
 
@@ -117,6 +118,7 @@ def draft(reading: Reading, decided: Decided, signer: Signer, known: Known, mark
 
     Raises as `sign_off` does.
     """
+    stated(decided.reason)
     run, arm = reading.run, decided.arm
     sealed, gate, needed = run.sealed, run.seal.gate, reading.needed(arm)
     marked = latest(reading.review.read(marks), reading.list_sha256, signer.by)

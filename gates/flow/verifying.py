@@ -205,6 +205,9 @@ def _shared(workspace: Path, known: list[tuple[str, int]], notes: _Notes) -> Sha
     except GatesError as error:
         notes.breaks.append(error.message)
         return None
+    whole = [] if shared is None else [workspace / "reports" / shared.run / name for name in WITHHELD]
+    if here := [path for path in whole if path.exists()]:
+        notes.breaks.append(f"{workspace / MANIFEST}: a share withholds {here[0].name}, and {here[0]} is here")
     if shared is not None and shared.run not in {f"{gate}/{number:03d}" for gate, number in known}:
         notes.breaks.append(f"{workspace / MANIFEST}: it shares {shared.run}, and the ledger knows no such run")
     return shared

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import (
     Field,
     StringConstraints,
 )
+
+from gates.errors import UsageError
 
 _NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 
@@ -52,6 +55,20 @@ Variable = Annotated[
 
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
+
+
+def stated(reason: str) -> str:
+    """A reason that says something, in letters or digits that any record can hold. Raises UsageError for another."""
+    try:
+        says = re.search(r"\w", reason) is not None and len(reason.encode()) <= 10_000
+    except UnicodeEncodeError:
+        says = False
+    if not says:
+        raise UsageError(
+            "--reason: it says nothing that a record can hold",
+            next_step="say why in words, at most 10,000 bytes of UTF-8",
+        )
+    return reason
 
 
 Seed = Annotated[int, Field(ge=0, le=2**53 - 1)]

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from gates.errors import UsageError
 from gates.flow.finished import read_run
+from gates.flow.review import open_reading
+from gates.flow.signoff import Decided, Signer, draft, known_then
 from gates.flow.verifying import Verified, verify
 from gates.record.ledger import Ledger, Stamp
 from gates.records import canonical, sha256
@@ -237,3 +240,16 @@ def test_a_verdict_that_leaves_a_part_out_is_not_called_whole(work: Path, verifi
     found = verified()
     assert (found.exit_code, found.breaks) == (3, ())
     assert found.not_derived == (f"{path}: it leaves out what this version of gates writes there",)
+
+
+def test_nobody_re_scores_amends_or_waives_without_saying_why(work: Path, made_cache: Path) -> None:
+    reading, unseen = open_reading(work / "reports/small/001", made_cache), "\u200b"
+    for command in (
+        ("rescore", reading.run.store.folder, "--rule", "pairwise-range@1"),
+        ("amend", work / "prereg/small.yaml", "--yes"),
+    ):
+        refused = gates(*command, "--reason", unseen)
+        assert (refused.returncode, "--reason: it says nothing" in refused.stderr) == (2, True), refused
+    waived = Decided(arm="one", decision="waive", reason=unseen)
+    with pytest.raises(UsageError, match="--reason: it says nothing"):
+        draft(reading, waived, Signer("ann", "2026-01-01", "SHA256:x"), known_then(reading, (), waived))

@@ -147,3 +147,12 @@ def test_a_share_needs_no_page(reading: Reading, tmp_path: Path, monkeypatch: py
     assert (ended.returncode, "no page: it needs the extra `report`" in ended.stdout) == (0, True), ended.stderr
     assert (tmp_path / "plain" / "reports" / "small" / "001" / "report.md").is_file()
     assert not (tmp_path / "plain" / "reports" / "small" / "001" / "report.html").exists()
+
+
+def test_a_workspace_does_not_pass_for_a_share(reading: Reading) -> None:
+    """Of a share less is checked: whoever lays its manifest into a workspace would have less looked at."""
+    workspace = reading.run.workspace
+    told = {"schema": "gates.share/1", "run": "small/001", "texts_sha256": "0" * 64, "texts": 0, "omitted": 0}
+    (workspace / "share.json").write_bytes(canonical(told | {"withheld": []}))
+    found = verify(workspace, reading.cache)
+    assert any("a share withholds generations.jsonl, and " in sentence for sentence in found.breaks)
