@@ -75,6 +75,8 @@ def _lint(existing: Path, json_wanted: bool, *, service: str | None, url: str | 
         print_json({"service": found.name, "findings": [asdict(finding) for finding in findings]})
     else:
         tell("\n".join(map(str, findings)) if findings else f"{found.name}: nothing to complain of")
+        if url is None:
+            say("adapters that are only loaded were not looked for: --seat URL asks a running seat")
     return ExitCode.FAIL if findings else ExitCode.PASS
 
 

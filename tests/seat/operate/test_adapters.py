@@ -77,6 +77,12 @@ SAID = {
         "Call to add_lora method failed: Worker failed with error 'While loading /adapters/x, expected target modules'",
         "gates seat supports",
     ),
+    "empty file": (
+        500,
+        "InternalServerError",
+        "Call to add_lora method failed: Worker failed with error '', please check the stack trace above",
+        "server's log",
+    ),
     "log": (
         500,
         "InternalServerError",

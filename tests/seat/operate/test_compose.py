@@ -56,6 +56,7 @@ def test_what_is_written_passes_its_own_lint_and_holds_no_key(written: Path, mon
     assert "sk-planted" not in text
     ended = gates("seat", "compose", "--lint", written)
     assert (ended.returncode, ended.stdout) == (0, "seat: nothing to complain of\n")
+    assert "adapters that are only loaded were not looked for: --seat URL" in ended.stderr
     service = yaml.safe_load(text)["services"]["seat"]
     command = service["command"]
     assert command[command.index("--kv-cache-memory-bytes") + 1] == "2147483648"
