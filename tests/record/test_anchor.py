@@ -67,7 +67,12 @@ def test_a_forged_chain_that_was_committed_too_is_found(tmp_path: Path) -> None:
     (tmp_path / ".gitattributes").write_text("*.jsonl binary -diff", "utf-8")
     rebuilt(tmp_path, by="mallory")
     commit(tmp_path, "forged")
+    ran = tmp_path / "ran"
+    git(tmp_path, "config", "core.fsmonitor", f"touch {ran}")
+    git(tmp_path, "config", "diff.external", f"touch {ran}")
     assert {sentence.split()[2] for sentence in found(tmp_path, ledger)[1]} == set(honest)
+    assert not ran.exists(), "settings of a workspace's git run nothing"
+    git(tmp_path, "config", "--unset", "core.fsmonitor")
     git(tmp_path, "rm", "-q", "-r", "--cached", "prereg")
     git(tmp_path, "commit", "-qm", "no ledger")
     assert {sentence.split()[2] for sentence in found(tmp_path, ledger)[1]} == set(honest)
