@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 from gates.record.anchor import committed_breaks
@@ -76,3 +77,26 @@ def test_a_forged_chain_that_was_committed_too_is_found(tmp_path: Path) -> None:
     git(tmp_path, "rm", "-q", "-r", "--cached", "prereg")
     git(tmp_path, "commit", "-qm", "no ledger")
     assert {sentence.split()[2] for sentence in found(tmp_path, ledger)[1]} == set(honest)
+
+
+def test_what_a_clone_lacks_is_fetched_from_nowhere(tmp_path: Path) -> None:
+    """A partial clone names where to fetch from, and that can be a command."""
+    ledger, ran = Ledger(tmp_path / "prereg"), tmp_path / "ran"
+    ledger.append("run", "demo", {"run": 1}, Stamp("2026-01-01", "ann"))
+    git(tmp_path, "init", "-q")
+    commit(tmp_path, "honest")
+    name = subprocess.run(
+        ["git", "-C", tmp_path, "rev-parse", "HEAD:prereg/ledger.jsonl"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    (tmp_path / ".git/objects" / name[:2] / name[2:]).unlink()
+    settings = {
+        "core.repositoryformatversion": "1",
+        "extensions.partialClone": "x",
+        "remote.x.promisor": "true",
+        "remote.x.url": f"ext::sh -c touch% {ran}",
+        "protocol.ext.allow": "always",
+    }
+    for key, value in settings.items():
+        git(tmp_path, "config", key, value)
+    assert found(tmp_path, ledger)[1] == []
+    assert not ran.exists()
