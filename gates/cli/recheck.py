@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import ValidationError
 
 from gates import flow
 from gates.cli.output import print_json, say, tell
@@ -19,6 +18,7 @@ from gates.flow.sample import SEEDS
 from gates.record.recheck import RecheckPlan
 from gates.report.recheck import headline, worth
 from gates.report.terminal import verdict_table
+from gates.seat.address import check_variable, host_of
 from gates.spec.asking import Seat
 
 
@@ -46,11 +46,11 @@ def recheck(run: Path, arm: str | None, url: str | None, json_wanted: bool, **op
     candidates = read_run(run).seal.gate.arms.candidates
     if arm is None and len(candidates) > 1:
         raise UsageError(f"{run} has several candidates", next_step=f"name one with --arm: {', '.join(candidates)}")
-    if options["api_key_env"] and not url:
+    if options["api_key_env"] is not None and url is None:
         raise UsageError("--api-key-env belongs to --seat", next_step="name the seat, or leave the key to the gate")
-    seat = _seat(url, options["api_key_env"]) if url else None
+    seat = None if url is None else _seat(url, options["api_key_env"])
     asked = Asked(
-        arm=arm or next(iter(candidates)),
+        arm=next(iter(candidates)) if arm is None else arm,
         model=options["model"],
         seat=seat,
         alone=options["alone"],
@@ -67,12 +67,10 @@ def recheck(run: Path, arm: str | None, url: str | None, json_wanted: bool, **op
 
 
 def _seat(url: str, api_key_env: str | None) -> Seat:
-    try:
-        return Seat(base_url=url, api_key_env=api_key_env)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        option = "--seat" if first["loc"][0] == "base_url" else "--api-key-env"
-        raise UsageError(f"{option}: {first['msg']}", next_step="for example http://127.0.0.1:8028/v1") from None
+    host_of(url, "--seat")
+    if api_key_env is not None:
+        check_variable(api_key_env, "--api-key-env")
+    return Seat(base_url=url, api_key_env=api_key_env)
 
 
 def _form(plan: RecheckPlan) -> str:

@@ -106,7 +106,12 @@ def recheck(folder: Path, asked: Asked, world: World) -> Rechecked:
     inputs = sealed_inputs(run.workspace, world.cache, run.sealed)
     if isinstance(inputs, str):
         raise UsageError(f"{folder}: {inputs}", next_step="fetch its texts: `gates corpora fetch`")
-    model = asked.model or gate.arms.candidates[asked.arm].model
+    model = gate.arms.candidates[asked.arm].model if asked.model is None else asked.model
+    if not model or (model == gate.arms.base.model and not asked.alone):
+        raise UsageError(
+            f"--model {model!r}: that is {'the base' if model else 'no name'}, and the voice is to be rechecked",
+            next_step="name what the voice is served under; with --alone where the seat serves it without the base",
+        )
     seeds = sample_seeds(run.sealed.sha256, gate.sampling.seeds, asked.seeds)
     now = asked_gate(gate, asked.arm, model, alone=asked.alone, seeds=seeds)
     now = now.model_copy(update={"seat": asked.seat or gate.seat or gate.servers[0], "seats": None})

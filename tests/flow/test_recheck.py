@@ -312,12 +312,19 @@ def test_what_cannot_be_asked_is_refused(run: Path) -> None:
     for wrong, said in (
         (("--arm", "two"), "choose one of: one"),
         (("--seeds", "9"), "the run has 4 seeds"),
-        (("--seat", "nonsense"), "--seat: "),
+        (("--seat", "nonsense"), "--seat 'nonsense' is no address"),
+        (("--seat", "http://me:pass-word@h/v1"), "--seat has a user name"),
+        (("--seat", "http://h/v1", "--api-key-env", "sk-pass-word"), "--api-key-env takes the name of"),
+        (("--seat", ""), "--seat '' is no address"),
+        (("--arm", ""), "choose one of: one"),
+        (("--model", ""), "that is no name"),
+        (("--model", "base"), "that is the base"),
         (("--api-key-env", "KEY"), "belongs to --seat"),
     ):
         ended = gates("recheck", run, *wrong)
         assert ended.returncode == 2, ended
         assert said in ended.stderr
+        assert "pass-word" not in ended.stderr
     assert gates("recheck", run.parent).returncode == 2
 
 
