@@ -16,7 +16,7 @@ from typing import Any
 
 from gates.errors import UsageError
 from gates.spec.foreign import read_foreign
-from gates.spec.source import printable
+from gates.spec.source import printable, without_keys
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _port(item: object) -> str:
     if isinstance(item, dict):
         where = f"{item['host_ip']}:" if item.get("host_ip") else ""
         return printable(f"{where}{item.get('published', '')}:{item.get('target', '')}")
-    return printable(str(item))
+    return printable(without_keys(str(item)))
 
 
 def _mount(item: object) -> tuple[str, str, bool] | None:

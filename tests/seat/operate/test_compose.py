@@ -146,6 +146,7 @@ def _writable(service: dict[str, Any]) -> None:
         ),
         (_set(ports=["8027:8027"]), "open port", "127.0.0.1:8027:8027"),
         (_set(ports=[{"published": 8027, "target": 8000}]), "open port", "127.0.0.1:8027:8000"),
+        (_set(ports=["sk-secret"]), "open port: [api key] listens", ""),
         (_set(healthcheck={"disable": True}), "no health check", "healthcheck"),
         (_set(image="vllm/vllm-openai:latest"), "image without a version", "image:"),
         (
