@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gates.errors import DiskError, RecordError, TamperedError
-from gates.record.files import append_line, cut_torn_line, locked, replace, sync_folder, write_once
+from gates.record.files import append_line, cut_torn_line, locked, replace, stored_bytes, sync_folder, write_once
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
@@ -237,3 +237,17 @@ def test_a_file_takes_the_place_of_a_link(tmp_path: Path) -> None:
     path.symlink_to(outside)
     replace(path, b"{}")
     assert (outside.read_bytes(), path.is_symlink(), path.read_bytes()) == (b"mine", False, b"{}")
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "nowhere", "."])
+def test_a_device_pipe_or_folder_in_a_records_place_is_not_read(tmp_path: Path, target: str) -> None:
+    """Reading it might never end."""
+    path = tmp_path / "ledger.jsonl"
+    assert stored_bytes(path) == b""
+    path.symlink_to(target)
+    with pytest.raises(TamperedError, match="a record is a file, and this is none"):
+        stored_bytes(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(TamperedError, match="a record is a file, and this is none"):
+        stored_bytes(path)
