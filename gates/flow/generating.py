@@ -46,6 +46,7 @@ def check_recorded(inputs: Inputs, sealed: SealOnDisk, store: RunStore) -> set[t
     places = _Places(inputs, sealed, store)
     for generation in store.generations(sealed.sha256):
         _check_asked(inputs, generation, arms)
+        _check_answered(inputs, sealed, generation)
         places.check(generation)
         done.add(generation.key)
     return done
@@ -58,6 +59,24 @@ def _check_asked(inputs: Inputs, generation: Generation, arms: Mapping[str, obje
     beat, prompts = inputs.shown[generation.prompt]
     if generation.request != request_body(inputs.gate, generation.arm, beat, generation.seed, prompts):
         raise TamperedError(f"generation {generation.key}: its request is not the one that the sealed gate makes")
+
+
+def _check_answered(inputs: Inputs, sealed: SealOnDisk, generation: Generation) -> None:
+    """Raise TamperedError for an answer that would have stopped the run: another model's, or another fingerprint's."""
+    if generation.error is not None:
+        return
+    arms, model = inputs.gate.arms, generation.model
+    asked = arms.all()[generation.arm].model
+    # As when it was asked: a base may answer under another of its served names, an adapter has but one.
+    adapters = {arm.model for arm in arms.all().values()} - {arms.base.model}
+    if model in adapters if asked == arms.base.model else model != asked:
+        raise TamperedError(f"generation {generation.key}: it asked for model {asked!r} and {model!r} answered")
+    fingerprint = sealed.seal.seat_at(generation.seat).get("fingerprint")
+    if fingerprint is not None and generation.fingerprint != fingerprint:
+        raise TamperedError(
+            f"generation {generation.key}: the sealed seat's fingerprint is {fingerprint!r} and "
+            f"{generation.fingerprint!r} answered"
+        )
 
 
 class _Places:

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from gates.errors import UsageError
-from gates.flow.finished import read_run
+from gates.errors import TamperedError, UsageError
+from gates.flow.finished import read_run, sealed_inputs
+from gates.flow.generating import check_recorded
+from gates.flow.inputs import Inputs
 from gates.flow.review import open_reading
 from gates.flow.signoff import Decided, Signer, draft, known_then
 from gates.flow.verifying import Verified, verify
@@ -248,3 +250,24 @@ def test_nobody_re_scores_amends_or_waives_without_saying_why(work: Path, made_c
     waived = Decided(arm="one", decision="waive", reason=unseen)
     with pytest.raises(UsageError, match="--reason: it says nothing"):
         draft(reading, waived, Signer("ann", "2026-01-01", "SHA256:x"), known_then(reading, (), waived))
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "why"),
+    [
+        ("model", "another", "it asked for model 'voice-two' and 'another' answered"),
+        ("fingerprint", "x", "the sealed seat's fingerprint is 'vllm-0.9.0-x' and 'x' answered"),
+    ],
+)
+def test_what_would_have_stopped_the_run_is_no_text_of_it(
+    work: Path, made_cache: Path, part: str, value: str, why: str
+) -> None:
+    run = read_run(work / "reports/small/001")
+    inputs = sealed_inputs(work, made_cache, run.sealed)
+    assert isinstance(inputs, Inputs)
+    assert len(check_recorded(inputs, run.sealed, run.store)) == 72
+    path = run.store.generations_path
+    *others, last = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*others, canonical(json.loads(last) | {part: value}) + b"\n"]))
+    with pytest.raises(TamperedError, match=why):
+        check_recorded(inputs, run.sealed, run.store)
