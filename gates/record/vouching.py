@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from gates.errors import GatesError, TamperedError
@@ -78,16 +79,29 @@ def _signers(prereg: Path, records: Sequence[Stored], held: Collection[str], all
     has come by a key of former times cannot date a record back behind those that it follows.
     """
     found: dict[str, str] = {}
-    latest: dict[str, str] = {}
+    latest: dict[str, datetime] = {}
     for record in records:
-        before = max((latest[name] for name in record.entry.previous if name in latest), default="")
+        before = max((latest[name] for name in record.entry.previous), default=_NEVER)
         latest[record.sha256] = before
-        if record.sha256 not in held:
+        stated = _moment(record.entry.at)
+        if record.sha256 not in held or stated is None:
             continue
-        at = max(before, record.entry.at)
-        if who := trusted(record.line, signature_path(prereg, record.sha256).read_bytes(), allowed, at):
+        at, armoured = max(before, stated), signature_path(prereg, record.sha256).read_bytes()
+        if who := trusted(record.line, armoured, allowed, at.isoformat()):
             found[record.sha256], latest[record.sha256] = who, at
     return found
+
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def _moment(at: str) -> datetime | None:
+    """When a record says it was made, in any form of ISO 8601, UTC without a zone; None where it says no time."""
+    try:
+        found = datetime.fromisoformat(at)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _trust(

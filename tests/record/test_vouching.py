@@ -104,9 +104,19 @@ def test_a_key_of_former_times_signs_nothing_that_follows_later_records(tmp_path
     listed.write_text(f'ann valid-before="20260301" {public[old]}ann valid-after="20260301" {public[new]}', "utf-8")
     ledger = Ledger(tmp_path / "prereg")
     made = [
-        ledger.append("run", "demo", {"run": number}, Stamp(f"2026-{month:02d}-10T00:00:00+00:00", by, key)).sha256
-        for number, (month, by, key) in enumerate(
-            [(2, "ann", old), (9, "a stranger", None), (2, "ann, late", old), (4, "ann", new), (2, "thief", old)]
+        ledger.append("run", "demo", {"run": number}, Stamp(at, by, key)).sha256
+        for number, (at, by, key) in enumerate(
+            [
+                ("2026-02-10T00:00:00+00:00", "ann", old),
+                ("2026-09-10T00:00:00+00:00", "a stranger", None),
+                ("2026-02-10T00:00:00+00:00", "ann, late", old),
+                ("2026-04-10T00:00:00+00:00", "ann", new),
+                ("2026-02-10T00:00:00+00:00", "thief", old),
+                # The same day in other words, which as letters come after it; a day that no calendar has.
+                ("20260210T000000+00:00", "thief", old),
+                ("2026-W06-2", "thief", old),
+                ("9999-12-31T23:59:59-23:59", "thief", old),
+            ]
         )
     ]
     # A stranger's clock, which nobody signed, proves nothing; what a trusted key signed does.
