@@ -112,7 +112,7 @@ def test_a_key_of_former_times_signs_nothing_that_follows_later_records(tmp_path
                 ("2026-02-10T00:00:00+00:00", "ann, late", old),
                 ("2026-04-10T00:00:00+00:00", "ann", new),
                 ("2026-02-10T00:00:00+00:00", "thief", old),
-                # The same day in other words, which as letters come after it; a day that no calendar has.
+                # The same day written otherwise, which as letters comes after April; and no time that can be told.
                 ("20260210T000000+00:00", "thief", old),
                 ("2026-W06-2", "thief", old),
                 ("9999-12-31T23:59:59-23:59", "thief", old),
