@@ -22,7 +22,7 @@ from gates.spec.prompts import Rendered
 from gates.spec.schema import Gate
 from gates.text import WORDS
 
-PACKAGES = ("voice-gates", "numpy", "scipy", "pandas", "httptools", "pydantic", "xllamacpp")
+PACKAGES = ("voice-gates", "numpy", "scipy", "pandas", "aiohttp", "pydantic", "xllamacpp")
 
 
 def bind(inputs: Inputs, seat: dict[str, JsonValue], cards: Mapping[str, dict[str, JsonValue]]) -> Binding:

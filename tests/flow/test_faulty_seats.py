@@ -72,7 +72,7 @@ ROWS: dict[str, tuple[Callable[[Seat], None], str]] = {
     ),
     "slow drip": (faulty(drip), "no complete answer within 2 s"),
     "hang": (faulty(hang), "no complete answer within 2 s"),
-    "connection reset": (faulty(reset_mid_body), "the request got no complete answer: ReadError"),
+    "connection reset": (faulty(reset_mid_body), "the request got no complete answer: RemoteProtocolError"),
     "429, Retry-After in seconds": (
         faulty(status(429, "slow down", Retry_After="7")),
         "the seat answered 429 (Retry-After: 7)",

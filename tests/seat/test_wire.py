@@ -83,7 +83,6 @@ def test_one_connection_serves_one_request_after_the_other() -> None:
         b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc",
         WHOLE.replace(b"X-A: 1", b"Connection: close"),
         WHOLE + b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nunasked",
-        WHOLE + b"\0",
     ],
 )
 def test_a_connection_that_may_not_be_used_again_is_not(said: bytes) -> None:
@@ -102,6 +101,7 @@ def test_what_only_says_that_an_answer_will_come_is_none() -> None:
     [
         (None, httpx2.RemoteProtocolError, "closed the connection before"),
         (b"HTTP/1.1 200 OK\r\nContent-Le", httpx2.RemoteProtocolError, "closed the connection before"),
+        (WHOLE + b"\0", httpx2.RemoteProtocolError, "no answer of HTTP/1.1"),
         (b"SSH-2.0-x\r\n", httpx2.RemoteProtocolError, "no answer of HTTP/1.1"),
         (WHOLE.replace(b": 3", b": 3\r\nContent-Length: 4"), httpx2.RemoteProtocolError, "no answer of HTTP/1.1"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 400_000, httpx2.RemoteProtocolError, "more than 100000 bytes"),
@@ -129,8 +129,12 @@ def test_tls_is_spoken_and_checked() -> None:
     async def distrusted() -> None:
         listening = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=tls)
         url = httpx2.URL(f"https://localhost:{listening.sockets[0].getsockname()[1]}/v1")
+        wire = Wire(url, {}, ssl.create_default_context(), 5.0)
         async with listening:
-            await Wire(url, {}, ssl.create_default_context(), 5.0).post(b"/", b"", 1000)
+            try:
+                await wire.post(b"/", b"", 1000)
+            finally:
+                await wire.aclose()
 
     with pytest.raises(httpx2.ConnectError, match="certificate verify failed"):
         asyncio.run(distrusted())
