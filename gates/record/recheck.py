@@ -19,7 +19,7 @@ from gates.errors import TamperedError
 from gates.judge.verdict import CandidateVerdict
 from gates.measure.figures import Measurements
 from gates.record.body import said
-from gates.record.files import make_folder, read_recorded, replace, write_once
+from gates.record.files import make_folder, read_recorded, refuse_link, replace, write_once
 from gates.record.ledger import Ledger, Stamp, Stored
 from gates.record.store import RunStore
 from gates.records import Outcome, Record, Sha256, canonical, sha256
@@ -80,8 +80,11 @@ class Recheck(Record):
 def sample_store(run: RunStore, number: int, plan_sha256: str) -> RunStore:
     """The folder of a recheck; its generations are kept as a run's are, under the plan's hash as their seal.
 
-    The hash stands in its name, too, for two git branches may each have begun one under the same number.
+    The hash stands in its name, too, for two git branches may each have begun one under the same number. Raises
+    TamperedError where a link stands in the place of it or of the folder around it.
     """
+    refuse_link(run.folder / "rechecks")
+    refuse_link(run.folder / "rechecks" / f"{number:03d}-{plan_sha256[:12]}")
     return RunStore(run.folder, "rechecks", number, f"-{plan_sha256[:12]}")
 
 

@@ -328,6 +328,14 @@ def test_what_cannot_be_asked_is_refused(run: Path) -> None:
     assert gates("recheck", run.parent).returncode == 2
 
 
+def test_nothing_is_written_through_a_link_in_the_rechecks_place(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (run / "rechecks").symlink_to(tmp_path / "elsewhere")
+    ended = gates("recheck", run)
+    assert (ended.returncode, "this is a link" in ended.stderr) == (5, True), ended
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_the_sample_is_drawn_from_the_seal() -> None:
     seeds = tuple(range(10))
     drawn = {sample_seeds(f"{number:064d}", seeds, 2) for number in range(200)}
