@@ -7,9 +7,10 @@ import pytest
 
 from gates.judge.floors import RULES, FloorRule, plugged
 from gates.judge.verdict import judge
-from gates.measure.figures import JudgeFigures, Leak, SeatFigures, SeatsFigures, Source, Unmeasured
+from gates.measure.figures import JudgeFigures, Leak, SeatFigures, SeatsFigures, SelfCollision, Source, Unmeasured
 from gates.records import Outcome
-from tests.judge.arms import HASH, a_gate, an_arm, damage_figures, measured, memorisation_figures
+from gates.stats import clopper_pearson, newcombe_unpaired, poisson_ratio
+from tests.judge.arms import HASH, a_gate, an_arm, damage_figures, measured, memorisation_figures, voice_figures
 
 JUDGE = JudgeFigures(
     signature="judge@1",
@@ -133,3 +134,61 @@ def test_seats_that_differ_make_the_run_invalid_and_a_lost_one_is_a_warning() ->
     lost = measured().model_copy(update={"seats": SeatsFigures(seats=(same, gone), blocks=1, split=0)})
     told = judge(a_gate(seat=None, seats=seats), lost)
     assert (told.outcome, "lost http://b/v1" in told.warnings) == (Outcome.PASS, True)
+
+
+LOST = Unmeasured(unmeasured="too short")
+RATIO = poisson_ratio(2, 120, 1, 100, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("changes", "axis", "said"),
+    [
+        ({"voice": LOST}, "voice", "too short"),
+        ({"voice": voice_figures(words=(600, 600, 600, 499))}, "voice", "499"),
+        ({"memorisation": LOST}, "memorisation", "too short"),
+        ({"memorisation": memorisation_figures(2, 119)}, "memorisation", "2 hits of 119 scanned"),
+        ({"memorisation": memorisation_figures(121)}, "memorisation", "121 hits of 120 scanned"),
+        ({"extraction": LOST}, "extraction", "too short"),
+    ],
+)
+def test_what_is_unfit_says_so_under_its_own_name(changes: dict, axis: str, said: str) -> None:
+    gate = a_gate(probe={"file": "probe.txt", "kind": "beats", "max_rate": 0.1})
+    arms = {"base": an_arm("base"), "a": an_arm(**{"extraction": memorisation_figures(2)} | changes)}
+    axes = judge(gate, measured(arms)).candidates["a"].axes
+    assert {name: found.axis for name, found in axes.items()} == {name: name for name in axes}
+    assert axes[axis].outcome is Outcome.INVALID
+    assert said in axes[axis].reason
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "threshold", "limits"),
+    [
+        ({"max_ratio": 900.0}, RATIO[0], 900.0, RATIO[1:]),
+        ({"max_excess": 0.2}, 2 / 120 - 1 / 100, 0.2, newcombe_unpaired(2, 120, 1, 100, 0.95)),
+        ({"max_rate": 0.1}, 2 / 120, 0.1, clopper_pearson(2, 120, 0.95)),
+        ({"max_run_words": 12}, 9.0, 12.0, (None, None)),
+    ],
+)
+def test_a_rule_of_memorisation_shows_what_it_rests_on(
+    rule: dict, value: float, threshold: float, limits: tuple
+) -> None:
+    found = judge(a_gate(memorisation=rule), measured()).candidates["a"].axes["memorisation"]
+    assert found.outcome is Outcome.PASS
+    assert (found.value, found.threshold) == (pytest.approx(value), threshold)
+    assert (found.low, found.high) == (pytest.approx(limits[0]), pytest.approx(limits[1]))
+    assert found.signature == "ngram_hits@1|n:8"
+
+
+def test_a_point_decision_is_named_as_one() -> None:
+    found = judge(a_gate(memorisation={"max_rate": 0.1, "decide": "point"}), measured()).candidates["a"].axes
+    assert found["memorisation"].rule == "point"
+    assert found["voice"].signature == "delta_cb@1|mfw:300"
+
+
+@pytest.mark.parametrize("rule", [{"max_ratio": 5.0}, {"max_excess": 0.2}])
+def test_without_the_authors_own_windows_nothing_can_be_compared(rule: dict) -> None:
+    none = memorisation_figures(2, self_collision=SelfCollision(windows=0, hits=0, rate=0.0, longest=0))
+    arms = {"base": an_arm("base"), "a": an_arm(memorisation=none)}
+    found = judge(a_gate(memorisation=rule), measured(arms)).candidates["a"].axes["memorisation"]
+    assert found.outcome is Outcome.INVALID
+    assert next(iter(rule)).removeprefix("max_") in found.reason
