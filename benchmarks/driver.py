@@ -2,6 +2,7 @@
 
     python benchmarks/driver.py                    # ratios, all interleaved in one run
     python benchmarks/driver.py --peers FOLDER     # beside clients that benchmarks/peers.sh has put there
+    python benchmarks/driver.py --seat http://127.0.0.1:PORT/v1 --models BASE,ADAPTER   # at a real seat instead
     python benchmarks/driver.py --memory 100000    # peak memory while so many generations are asked for and recorded
 
 The server is a process of its own that answers each request after the same time, whatever it is asked. `sockets` is the
@@ -22,7 +23,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
@@ -45,8 +46,8 @@ WORDS = 300
 SPAWNED = multiprocessing.get_context("spawn")
 
 
-def gate(generations: int) -> Gate:
-    """A gate of about so many generations."""
+def gate(generations: int, models: Sequence[str] = ("base", "voice-one"), tokens: int = 400) -> Gate:
+    """A gate of about so many generations by these models, of so many tokens each where the seat can be told so."""
     seeds = max(2, -(-generations // (ARMS * len(BEATS))))
     return Gate.model_validate(
         {
@@ -54,10 +55,16 @@ def gate(generations: int) -> Gate:
             "name": "bench",
             "question": "How fast?",
             "seat": {"base_url": "http://127.0.0.1:9/v1"},
-            "arms": {"base": "base", "candidates": {"one": {"model": "voice-one", "adapter": "a"}}},
+            "arms": {"base": models[0], "candidates": {"one": {"model": models[1], "adapter": "a"}}},
             "corpora": {"train": "t", "heldout": "h", "reference": ("r",)},
             "prompts": {"file": "beats.txt", "template": "Beat: {beat}"},
-            "sampling": {"seeds": tuple(range(seeds)), "temperature": 0.9, "top_p": 0.95, "max_tokens": 400},
+            "sampling": {
+                "seeds": tuple(range(seeds)),
+                "temperature": 0.9,
+                "top_p": 0.95,
+                "max_tokens": tokens,
+                "extra_body": {"ignore_eos": True},
+            },
             "voice": {"mfw": 100, "words_per_seed": 500},
         }
     )
@@ -134,7 +141,7 @@ async def bare(port: int, tasks: list[Task], asked: Gate, concurrency: int) -> f
         for task in queue:
             writer.write(ready[task.arm])
             head = await reader.readuntil(b"\r\n\r\n")
-            await reader.readexactly(int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0]))
+            await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
         writer.close()
 
     await asyncio.gather(*(work() for _ in range(concurrency)))
@@ -152,7 +159,7 @@ async def driven(port: int, tasks: list[Task], asked: Gate, concurrency: int, fo
     """The same through gates' driver, recorded as a run's; the seconds of it, without those of making the client."""
     store = RunStore(folder, "bench", 1)
     store.folder.mkdir(parents=True)
-    run = Run(asked, BEATS, "0" * 64, f"http://127.0.0.1:{port}/v1", "salt", fingerprint="f", context=8192)
+    run = Run(asked, BEATS, "0" * 64, f"http://127.0.0.1:{port}/v1", "salt", context=8192)
     pace = Pace(concurrency, 3, np.random.default_rng(1), lambda: datetime.now(UTC))
     async with SeatClient(run.seat) as client:
         await client.version()
@@ -193,26 +200,37 @@ class Asked(NamedTuple):
 
 
 def compare(latency: float, concurrency: int, seconds: float, rounds: int, peers: Path | None) -> None:
-    """Print what each gets of what bare sockets get, round by round in turns."""
+    """Print what each gets of what bare sockets get from a server of this latency, round by round in turns."""
     count = int(seconds / latency) * concurrency
-    gate_ = gate(count)
-    tasks = plan(gate_, len(BEATS), 1)[:count]
-    names = ["sockets", "gates", *(PEERS if peers else ())]
+    asked = gate(count)
+    with served(latency) as port:
+        told(f"{latency:g}", Asked(port, plan(asked, len(BEATS), 1)[:count], asked, concurrency, peers), rounds)
+
+
+def told(what: str, asked: Asked, rounds: int) -> None:
+    """Print what each gets of `what`."""
+    names = ["sockets", "gates", *(PEERS if asked.peers else ())]
     walls: dict[str, list[float]] = {name: [] for name in names}
     used: dict[str, list[float]] = {name: [] for name in names}
-    with served(latency) as port:
-        Asked(port, tasks[:concurrency], gate_, concurrency, peers).run("gates")  # imports what is imported late
-        asked = Asked(port, tasks, gate_, concurrency, peers)
-        for number in range(rounds):
-            for who in names[:: 1 if number % 2 else -1]:
-                wall, cpu = asked.run(who)
-                walls[who].append(wall)
-                used[who].append(cpu)
+    asked._replace(tasks=asked.tasks[: asked.concurrency]).run("gates")  # imports what is imported late
+    for number in range(rounds):
+        for who in names[:: 1 if number % 2 else -1]:
+            wall, cpu = asked.run(who)
+            walls[who].append(wall)
+            used[who].append(cpu)
     for who in names:
         ratios = [bare_s / own_s for bare_s, own_s in zip(walls["sockets"], walls[who], strict=True)]
-        told = f"{statistics.median(ratios):.3f} [{min(ratios):.3f}, {max(ratios):.3f}]" if who != "sockets" else "1"
-        cells = [f"{latency:g}", concurrency, count, who, f"{statistics.median(walls[who]):.2f}", told]
-        print("|", *cells, f"{min(used[who]):.2f}", f"{os.getloadavg()[0]:.1f}", "", sep=" | ", flush=True)
+        share = f"{statistics.median(ratios):.3f} [{min(ratios):.3f}, {max(ratios):.3f}]" if who != "sockets" else "1"
+        cells = [
+            what,
+            str(asked.concurrency),
+            str(len(asked.tasks)),
+            who,
+            f"{statistics.median(walls[who]):.2f}",
+            share,
+        ]
+        cells += [f"{min(used[who]):.2f}", f"{os.getloadavg()[0]:.1f}"]
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def memory(count: int) -> None:
@@ -254,6 +272,11 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=8.0, help="about how long a round of one takes")
     parser.add_argument("--peers", type=Path, metavar="FOLDER", help="where benchmarks/peers.sh has put the peers")
+    parser.add_argument("--seat", metavar="URL", help="a seat on this machine, in place of the server of fixed latency")
+    parser.add_argument("--models", metavar="BASE,ADAPTER", help="what it serves")
+    parser.add_argument("--count", type=int, default=64, help="requests to it")
+    parser.add_argument("--at-a-time", type=int, default=8)
+    parser.add_argument("--tokens", type=int, default=32, help="of each answer")
     chosen = parser.parse_args()
     if chosen.memory:
         memory(chosen.memory)
@@ -261,5 +284,11 @@ if __name__ == "__main__":
         columns = "latency, s", "at a time", "requests", "who", "s", "of what sockets get", "CPU ms", "load"
         print(f"| {' | '.join(columns)} |")
         print("|---" * len(columns) + "|")
-        for latency, concurrency in ((2.0, 8), (1.0, 64), (0.2, 8), (0.2, 64)):
-            compare(latency, concurrency, chosen.seconds, chosen.rounds, chosen.peers)
+        if chosen.seat:
+            asked = gate(chosen.count, chosen.models.split(","), tokens=chosen.tokens)
+            tasks = plan(asked, len(BEATS), 1)[: chosen.count]
+            port = int(chosen.seat.rpartition(":")[2].partition("/")[0])
+            told("seat", Asked(port, tasks, asked, chosen.at_a_time, chosen.peers), chosen.rounds)
+        else:
+            for latency, concurrency in ((2.0, 8), (1.0, 64), (0.2, 8), (0.2, 64)):
+                compare(latency, concurrency, chosen.seconds, chosen.rounds, chosen.peers)
