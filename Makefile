@@ -8,7 +8,7 @@ else
 environment = $(PYTHON) -m venv $(1) && $(1)/bin/python -m pip install -q --disable-pip-version-check -e '.[$(2)]'
 endif
 
-.PHONY: demo test test-external test-slow test-clouds test-long lint audit lock docs clean
+.PHONY: demo test test-external test-slow test-clouds test-long coverage lint audit lock docs clean
 
 demo: .venv/ready
 	.venv/bin/gates demo
@@ -24,6 +24,13 @@ test-slow: .venv-dev/ready
 
 test-clouds: .venv-clouds/ready
 	.venv-clouds/bin/python -m pytest -m clouds
+
+# Of measures, judges and records, by the tests that are about them; the last true output is in scripts/coverage.txt.
+coverage: .venv-dev/ready
+	.venv-dev/bin/coverage run -m pytest tests/judge tests/measure tests/record tests/cli/test_ledger.py \
+	  tests/cli/test_compare.py $(addprefix tests/flow/test_,blind.py floors.py judging.py recheck.py rescore.py review.py \
+	  seats.py sharing.py signoff.py)
+	.venv-dev/bin/coverage report
 
 test-long: .venv-dev/ready
 	.venv-dev/bin/python -m pytest -m long --timeout 3600

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Mutation testing of gates/judge or gates/measure: scripts/mutants.sh judge [FOLDER]
 #
-# Works on a copy of what is committed, in an environment of its own, for hours on one core. Then
-# `FOLDER/venv/bin/mutmut results` (in FOLDER/gates) lists the survivors, and `mutmut show NAME` shows one.
+# Works on a copy of what is committed, in an environment of its own, for hours on one core. Sentences are left as they
+# are (scripts/mutants.py). Then `FOLDER/venv/bin/mutmut results` (in FOLDER/gates) lists the survivors, and
+# `mutmut show NAME` shows one. The last results are in scripts/mutants.out.md.
 set -euo pipefail
 part=${1:?"name what is mutated: judge or measure"}
 folder=${2:-$(mktemp -d)}
@@ -12,13 +13,15 @@ git clone -q "$here" "$folder/gates"
 python3 -m venv "$folder/venv"
 cd "$folder/gates"
 "$folder/venv/bin/pip" install -q 'mutmut>=3.8' -e '.[dev]'
+tests="\"tests/$part\""
+[ "$part" = judge ] && tests="$tests, \"tests/record/test_standing.py\", \"tests/cli/test_compare.py\""
 cat >> pyproject.toml << EOF
 
 [tool.mutmut]
 source_paths = ["gates/$part/"]
-pytest_add_cli_args_test_selection = ["tests/$part"]
+pytest_add_cli_args_test_selection = [$tests]
 also_copy = ["gates", "tests", "prereg", "corpora", "docs"]
 EOF
 echo "in $folder/gates"
-"$folder/venv/bin/mutmut" run --max-children "$(nproc)"
+"$folder/venv/bin/python" scripts/mutants.py run --max-children "$(nproc)"
 "$folder/venv/bin/mutmut" results
