@@ -115,7 +115,7 @@ def test_an_alarm_is_worth_what_the_tables_of_ranges_say() -> None:
     N(0, 1): P(|move| > floor) = (1 - P(A > B and A > C)) with the scales 1, 2**.5, 2**.5, by integration 0.2163."""
     found = alarm(2, 2, np.random.default_rng(5))
     rng = np.random.default_rng(6)
-    a, b, c = rng.standard_normal((3, 2_000_000)) * np.array([[1.0], [2**0.5], [2**0.5]])
+    a, b, c = rng.standard_normal((3, 200_000)) * np.array([[1.0], [2**0.5], [2**0.5]])
     assert found.false_alarm == pytest.approx(np.mean(np.abs(a) > np.maximum(np.abs(b), np.abs(c))), abs=0.01)
     assert found.shift_80 == pytest.approx(np.quantile(np.maximum(np.abs(b), np.abs(c)) - a, 0.8), abs=0.05)
     assert alarm(5, 5, np.random.default_rng(5)).false_alarm < 0.01
