@@ -43,8 +43,10 @@ def readers_rows(measurements: Measurements, tallies: Sequence[Tally]) -> list[t
     """The cells under HEAD, one row a candidate and reader."""
     rows = []
     for tally in tallies:
-        voice = measurements.arms[tally.arm].voice
+        arm = measurements.arms.get(tally.arm)
+        voice = arm.voice if arm else None
         delta = number(voice.delta, signed=True) if isinstance(voice, VoiceFigures) else "not measured"
+        delta = delta if arm else "no arm of this run"
         shares = (*(tally.author[who] for who in ("author", "candidate", "base")),)
         best = (*(tally.best[who] for who in ("candidate", "base", "author")),)
         rows.append((tally.arm, delta, tally.by, *map(share, (*shares, *best))))

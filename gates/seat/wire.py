@@ -38,12 +38,13 @@ class Wire:
     def __init__(self, url: httpx2.URL, headers: Mapping[str, str], tls: ssl.SSLContext, connect_s: float) -> None:
         self._origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
         self._headers, self._tls, self._connect_s = dict(headers), tls, connect_s
+        self._urls: dict[bytes, URL] = {}
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, target: bytes, data: bytes, most: int) -> Reply:
         """The answer at a path of the server. Raises DecodingError for one of more than `most` bytes."""
         try:
-            return await self._post(URL(self._origin + target.decode("ascii"), encoded=True), data, most)
+            return await self._post(self._url(target), data, most)
         except aiohttp.ConnectionTimeoutError as error:
             raise httpx2.ConnectTimeout(str(error)) from error
         except aiohttp.ClientConnectorError as error:
@@ -64,6 +65,11 @@ class Wire:
                 if len(body) > most:
                     raise httpx2.DecodingError(f"the answer is larger than {most} bytes")
             return Reply(response.status, list(response.raw_headers), bytes(body))
+
+    def _url(self, target: bytes) -> URL:
+        if target not in self._urls:
+            self._urls[target] = URL(self._origin + target.decode("ascii"), encoded=True)
+        return self._urls[target]
 
     def _opened(self) -> aiohttp.ClientSession:
         """The session, which belongs to the loop that first asks for it."""

@@ -121,6 +121,8 @@ def test_forged_votes_are_found(reading: Reading, desk: BlindDesk) -> None:
     votes.vote(strange, Choice(author=0, best=0), run, desk.world.stamp())
     with pytest.raises(TamperedError, match="never drawn for them"):
         check_votes(reading, entries)
+    votes.vote(strange.model_copy(update={"arm": "nobody"}), Choice(author=0, best=0), run, desk.world.stamp())
+    assert "no arm of" in gates("read", reading.run.store.folder).stdout
 
 
 def test_without_the_held_out_text_there_is_no_blind_reading(reading: Reading, tmp_path: Path) -> None:
