@@ -37,7 +37,8 @@ def verify(workspace: Path | None, allowed_signers: Path | None, adapter: Path |
     Exits with 0 when everything was derived again and holds, 3 when something could not be derived here (a text that
     the cache lacks, an unfinished run) or is covered by no trusted signature, 5 when something does not hold; each is
     named. With --adapter, once nothing is broken: 0 when these bytes were signed off and all of the above holds, 1 when
-    no seal knows them or they were held back, 3 when they are known and not signed off. With --allowed-signers
+    no seal knows them or they were held back, 3 when they are known and not signed off, or a re-score that was entered
+    since stands against what was signed. With --allowed-signers
     those sign-offs count that people in that file made, and one person with two keys is one.
 
     \b

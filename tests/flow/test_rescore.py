@@ -216,7 +216,9 @@ def test_errors_and_another_version_of_a_measure_are_said_first(
     texts["ckpt475", 3, 2] = ""
     store = record.run(path, sealed, texts, failed=[("ckpt475", 3, 2)])
     monkeypatch.setattr("gates.flow.binding.NEAR", "near_runs@2")
-    made = rescored(store.folder, "--rule", RULE)["rescore"]
+    found = rescored(store.folder, "--rule", RULE)
+    made = found["rescore"]
+    assert next(iter(found)) == "first"
     assert made["first"] == [
         "ckpt475: 1 of 60 texts are errors, 0 missing",
         "near was measured as near_runs@1, this version of gates has near_runs@2: the figures are as they were "

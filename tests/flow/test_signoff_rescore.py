@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from gates.flow.signoff import Decided
 from gates.judge.standing import STANDINGS
 from gates.record.ledger import Ledger, Stamp
 from gates.record.signoff import write_signoff
-from gates.record.verdicts import weighs
+from gates.record.verdicts import given, named, weighs
 from tests.finished import TWO, finished_run, sealed_gate, two_voices
 from tests.flow.conftest import gates
 from tests.flow.test_signoff import key, make_key, read_all, signed
@@ -248,6 +249,14 @@ def test_what_a_re_score_measured_otherwise_and_nobody_has_read_stands_against_i
     first = "the gate measures otherwise: the same texts were measured again"
     assert made.signoff.caveats[0] == first
     assert f"[{first}] **! INVALID (post-hoc)** by re-score 001" in made.readme.replace("\\[", "[").replace("\\]", "]")
+
+
+def test_a_number_that_two_branches_gave_names_neither(failing: Reading) -> None:
+    one, two = given(failing.run.store, Ledger(failing.run.workspace / "prereg").entries(), "two")
+    with pytest.raises(UsageError, match="names 2 re-scores") as refused:
+        named([one, replace(two, number=1)], "001")
+    assert refused.value.next_step == f"name its folder: {one.said.folder}, {two.said.folder}"
+    assert named([one, replace(two, number=1)], two.said.folder).said == two.said
 
 
 def test_which_verdicts_count_against_which() -> None:
