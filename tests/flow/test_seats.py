@@ -43,7 +43,7 @@ def seats(manned: tuple[Seat, Seat]) -> Iterator[tuple[Seat, Seat]]:
     yield manned
     for seat in manned:
         seat.mend()
-        seat.faulty.die()
+        seat.die()
         seat.revive()
 
 
@@ -244,7 +244,7 @@ def test_a_judge_whose_seat_dies_goes_on_at_the_other(tmp_path: Path, seats: tup
 
 
 def test_a_seat_that_was_never_seen_must_be_up(gate: Path, seats: tuple[Seat, Seat]) -> None:
-    seats[1].faulty.die()
+    seats[1].die()
     down = gates("run", gate)
     assert down.returncode == 4
     assert seats[1].faulty.url in down.stderr

@@ -53,6 +53,13 @@ class Seat:
         adapter = card("voice-one", parent="base") | {"root": self.root}
         await wire.send({"object": "list", "data": [card("base"), adapter]})
 
+    def die(self) -> None:
+        """Answer nobody any more, as a killed process."""
+        asyncio.run_coroutine_threadsafe(self._die(), self.loop).result(10)
+
+    async def _die(self) -> None:
+        self.faulty.die()
+
     def revive(self) -> None:
         """Answer again, at the same address."""
         asyncio.run_coroutine_threadsafe(self.faulty.listen(self.faulty.port), self.loop).result(10)

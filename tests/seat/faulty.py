@@ -176,22 +176,33 @@ class FaultySeat:
 
     async def listen(self, port: int) -> None:
         """Answer at a port; 0: at any that is free."""
+        await _let_in()  # whoever died here has closed the port by then
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", port)
         self.port = self._server.sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/v1"
 
     def die(self) -> None:
-        """Answer nobody any more, those that are being answered included, as a killed process; `listen` ends it."""
-        self._server.close()
+        """Answer nobody any more, those that are being answered included, as a killed process; `listen` ends it.
+
+        To be called in the seat's own loop.
+        """
+        loop = asyncio.get_running_loop()
+        self._stop_listening(loop)
+        loop.call_soon(self._server.close)
         for wire in list(self._wires):
             wire.reset()
+
+    def _stop_listening(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let nobody in any more. Closing the server at once would leave a socket just accepted unclosed."""
+        for listening in self._server.sockets:
+            loop.remove_reader(listening.fileno())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._stop_listening(asyncio.get_running_loop())
+        await _let_in()
         self._server.close()
-        for _ in range(6):  # whoever was let in just now is still on the way to `_connected`
-            await asyncio.sleep(0)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -286,6 +297,12 @@ def changed(**changes: Any) -> Handler:
         await wire.send(answer(request.body, **changes))
 
     return handle
+
+
+async def _let_in() -> None:
+    """Wait until whoever was let in just now has come to `_connected`, and whoever was sent away is gone."""
+    for _ in range(6):
+        await asyncio.sleep(0)
 
 
 async def truncated(request: Request, wire: Wire) -> None:
