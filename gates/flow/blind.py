@@ -106,7 +106,10 @@ class BlindReading:
         keys = sorted(key[1:] for key in self.reading.generations if key[0] == self.arm and key[1] in prompts)
         long = [key for key in keys if all(self._long(arm, *key) for arm in ("base", self.arm))]
         if not long:
-            raise UsageError(f"base and {self.arm} have no two answers of {FEWEST_WORDS} words to compare")
+            raise UsageError(
+                f"base and {self.arm} have no two answers of {FEWEST_WORDS} words to compare",
+                next_step="read a run of longer texts",
+            )
         return long
 
     def _long(self, arm: str, prompt: int, seed: int) -> bool:
@@ -143,7 +146,9 @@ class BlindReading:
         asked = frozenset(words(prompt_of(self.reading.generations["base", prompt, seed]))) - STOP_WORDS
         free = [pair for pair in self._starts if len(pair[1]) >= length and pair[0] not in taken]
         if not free:
-            raise UsageError(f"the held-out text holds no more passages of {length} words")
+            raise UsageError(
+                f"the held-out text holds no more passages of {length} words", next_step="ask for fewer trials"
+            )
         return max(free, key=lambda pair: len(asked & frozenset().union(*pair[1][:length])))[0]
 
 
@@ -171,11 +176,14 @@ class BlindDesk:
         """Keep a vote; there is one a trial, for labels that were guessed at twice are not blind."""
         trial = self._trial(name)
         if trial in self._voted():
-            raise UsageError("there is a vote on this trial already")
+            raise UsageError("there is a vote on this trial already", next_step="go on with the next: the first counts")
         try:
             choice = Choice.model_validate(said)
         except ValidationError as error:
-            raise UsageError(f"the vote cannot be kept: {error.errors(include_url=False)[0]['msg']}") from None
+            said_wrong = error.errors(include_url=False)[0]["msg"]
+            raise UsageError(
+                f"the vote cannot be kept: {said_wrong}", next_step="say author and best as 0, 1 or 2"
+            ) from None
         run = self.blind.reading.run
         hashes = (run.sealed.sha256, run.measurements.generations_sha256)
         self.blind.votes.vote(trial, choice, hashes, self.world.stamp())
@@ -183,7 +191,7 @@ class BlindDesk:
 
     def _trial(self, name: str) -> Trial:
         if not name.isdecimal() or not 1 <= int(name) <= len(self.shown):
-            raise UsageError(f"{name!r} is no trial")
+            raise UsageError(f"{name!r} is no trial", next_step=f"name one by its number, 1 to {len(self.shown)}")
         return self.shown[int(name) - 1]
 
     def _voted(self) -> list[Trial]:
