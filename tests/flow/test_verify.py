@@ -275,7 +275,7 @@ def test_another_versions_wording_of_a_report_is_no_break(
     monkeypatch.setenv("GATES_CACHE", str(made_cache))
     workspace = shutil.copytree(made_run, tmp_path / "work")
     report = workspace / "reports/small/001/report.md"
-    monkeypatch.setattr("gates.flow.verifying.markdown", lambda *_, **__: "in other words")
+    monkeypatch.setattr("gates.flow.verifying_run.markdown", lambda *_, **__: "in other words")
     same = gates("verify", workspace)
     assert (same.returncode, f"{report}: not the report of these measurements" in same.stdout) == (5, True), same
     monkeypatch.setattr("gates.record.body.__version__", "9.9")
