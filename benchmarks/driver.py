@@ -3,6 +3,7 @@
     python benchmarks/driver.py                    # ratios, all interleaved in one run
     python benchmarks/driver.py --peers FOLDER     # beside clients that benchmarks/peers.sh has put there
     python benchmarks/driver.py --seat http://127.0.0.1:PORT/v1 --models BASE,ADAPTER   # at a real seat instead
+    ... --vllm VENV/bin/vllm --tokenizer FOLDER    # either of them beside `vllm bench serve`
     python benchmarks/driver.py --memory 100000    # peak memory while so many generations are asked for and recorded
 
 The server is a process of its own that answers each request after the same time, whatever it is asked. `sockets` is the
@@ -41,6 +42,7 @@ from gates.spec.schema import Gate
 
 BEATS = tuple(f"The {noun} waits at the gate." for noun in ("ship", "dog", "rain", "girl", "lamp", "horse", "king"))
 PEERS = ("aiohttp", "httpx", "openai")
+BENCH = "vllm bench serve"
 ARMS = 2
 WORDS = 300
 SPAWNED = multiprocessing.get_context("spawn")
@@ -92,9 +94,20 @@ def reply(model: str) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(data), data)
 
 
+def streamed(model: str) -> bytes:
+    """The same text as a stream of one event, for who asks for one, as `vllm bench serve` does."""
+    usage = {"prompt_tokens": 12, "completion_tokens": 390, "total_tokens": 402}
+    said = {"index": 0, "delta": {"role": "assistant", "content": " ".join(f"word{n}" for n in range(WORDS))}}
+    events = [{"choices": [said], "model": model}, {"choices": [], "usage": usage, "model": model}]
+    data = b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in events) + b"data: [DONE]\n\n"
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n"
+    return head % len(data) + data
+
+
 def serve(latency: float, told: Connection) -> None:
     """Answer for ever; tells its port."""
-    replies = {model: reply(model) for model in ("base", "voice-one")}
+    replies = {(model, False): reply(model) for model in ("base", "voice-one")}
+    replies |= {(model, True): streamed(model) for model in ("base", "voice-one")}
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -106,7 +119,8 @@ def serve(latency: float, told: Connection) -> None:
                 length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
                 body = await reader.readexactly(length)
                 await asyncio.sleep(latency)
-                writer.write(replies["voice-one" if b"voice-one" in body else "base"])
+                model = "voice-one" if b"voice-one" in body else "base"
+                writer.write(replies[model, b'"stream": true' in body or b'"stream":true' in body])
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
@@ -168,19 +182,36 @@ async def driven(port: int, tasks: list[Task], asked: Gate, concurrency: int, fo
         return time.perf_counter() - begun
 
 
+class Peers(NamedTuple):
+    """Who else asks: a folder of environments; vLLM's command and the folder of the tokenizer that it counts with."""
+
+    clients: Path | None
+    bench: tuple[Path, Path] | None
+
+
 class Asked(NamedTuple):
-    """What everybody is asked to do: so many requests, so many at a time; `peers` is a folder of environments."""
+    """What everybody is asked to do: so many requests, so many at a time.
+
+    `peers` and `bench` are as in `Peers`.
+    """
 
     port: int
     tasks: list[Task]
     gate: Gate
     concurrency: int
     peers: Path | None
+    bench: tuple[Path, Path] | None
+
+    def who(self) -> list[str]:
+        """All who ask."""
+        return ["sockets", "gates", *(PEERS if self.peers else ()), *([BENCH] if self.bench else ())]
 
     def run(self, who: str) -> tuple[float, float]:
         """Seconds, and milliseconds of the processor a request."""
         if who in PEERS:
             return self._peer(who)
+        if who == BENCH and self.bench:
+            return self._bench(*self.bench)
         begun = time.process_time()
         if who == "sockets":
             wall = asyncio.run(bare(self.port, self.tasks, self.gate, self.concurrency))
@@ -198,18 +229,43 @@ class Asked(NamedTuple):
         said = json.loads(subprocess.run(words, input=body, text=True, check=True, capture_output=True).stdout)
         return float(said["wall"]), float(said["cpu_ms"])
 
+    def _bench(self, vllm: Path, tokenizer: Path) -> tuple[float, float]:
+        """The same prompts, models in turn, sampling and lengths through `vllm bench serve`, which streams answers."""
+        arms, sampling = self.gate.arms, self.gate.sampling
+        seconds = resource.getrusage(resource.RUSAGE_CHILDREN)
+        with tempfile.TemporaryDirectory() as folder:
+            prompts = Path(folder) / "prompts.jsonl"
+            asked = [f"Beat: {BEATS[number % len(BEATS)]}" for number in range(len(self.tasks))]
+            prompts.write_text("".join(json.dumps({"prompt": prompt}) + "\n" for prompt in asked))
+            words = ["bench", "serve", "--backend", "openai-chat", "--endpoint", "/v1/chat/completions"]
+            words += ["--base-url", f"http://127.0.0.1:{self.port}", "--model", arms.base.model]
+            words += ["--tokenizer", str(tokenizer), "--dataset-name", "custom", "--dataset-path", str(prompts)]
+            words += ["--skip-chat-template", "--disable-shuffle", "--custom-output-len", str(sampling.max_tokens)]
+            words += ["--num-prompts", str(len(self.tasks)), "--max-concurrency", str(self.concurrency)]
+            words += ["--lora-modules", *(arm.model for arm in arms.all().values()), "--lora-assignment", "round-robin"]
+            words += ["--temperature", str(sampling.temperature), "--top-p", str(sampling.top_p), "--ignore-eos"]
+            words += ["--num-warmups", "0", "--disable-tqdm", "--save-result", "--result-dir", folder]
+            words += ["--result-filename", "result.json"]
+            subprocess.run([str(vllm), *words], check=True, capture_output=True)
+            result = json.loads((Path(folder) / "result.json").read_text())
+        if result["completed"] != len(self.tasks):
+            raise SystemExit(f"vllm bench serve: {result['completed']} of {len(self.tasks)} answers")
+        spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = spent.ru_utime + spent.ru_stime - seconds.ru_utime - seconds.ru_stime
+        return float(result["duration"]), 1e3 * cpu / len(self.tasks)
 
-def compare(latency: float, concurrency: int, seconds: float, rounds: int, peers: Path | None) -> None:
+
+def compare(latency: float, concurrency: int, seconds: float, rounds: int, whom: Peers) -> None:
     """Print what each gets of what bare sockets get from a server of this latency, round by round in turns."""
     count = int(seconds / latency) * concurrency
     asked = gate(count)
     with served(latency) as port:
-        told(f"{latency:g}", Asked(port, plan(asked, len(BEATS), 1)[:count], asked, concurrency, peers), rounds)
+        told(f"{latency:g}", Asked(port, plan(asked, len(BEATS), 1)[:count], asked, concurrency, *whom), rounds)
 
 
 def told(what: str, asked: Asked, rounds: int) -> None:
     """Print what each gets of `what`."""
-    names = ["sockets", "gates", *(PEERS if asked.peers else ())]
+    names = asked.who()
     walls: dict[str, list[float]] = {name: [] for name in names}
     used: dict[str, list[float]] = {name: [] for name in names}
     asked._replace(tasks=asked.tasks[: asked.concurrency]).run("gates")  # imports what is imported late
@@ -274,6 +330,8 @@ if __name__ == "__main__":
     parser.add_argument("--peers", type=Path, metavar="FOLDER", help="where benchmarks/peers.sh has put the peers")
     parser.add_argument("--seat", metavar="URL", help="a seat on this machine, in place of the server of fixed latency")
     parser.add_argument("--models", metavar="BASE,ADAPTER", help="what it serves")
+    parser.add_argument("--vllm", type=Path, metavar="FILE", help="vLLM's command, for `vllm bench serve` beside it")
+    parser.add_argument("--tokenizer", type=Path, metavar="FOLDER", help="of the model served, for `vllm bench serve`")
     parser.add_argument("--count", type=int, default=64, help="requests to it")
     parser.add_argument("--at-a-time", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=32, help="of each answer")
@@ -281,6 +339,7 @@ if __name__ == "__main__":
     if chosen.memory:
         memory(chosen.memory)
     else:
+        whom = Peers(chosen.peers, (chosen.vllm, chosen.tokenizer) if chosen.vllm else None)
         columns = "latency, s", "at a time", "requests", "who", "s", "of what sockets get", "CPU ms", "load"
         print(f"| {' | '.join(columns)} |")
         print("|---" * len(columns) + "|")
@@ -288,7 +347,7 @@ if __name__ == "__main__":
             asked = gate(chosen.count, chosen.models.split(","), tokens=chosen.tokens)
             tasks = plan(asked, len(BEATS), 1)[: chosen.count]
             port = int(chosen.seat.rpartition(":")[2].partition("/")[0])
-            told("seat", Asked(port, tasks, asked, chosen.at_a_time, chosen.peers), chosen.rounds)
+            told("seat", Asked(port, tasks, asked, chosen.at_a_time, *whom), chosen.rounds)
         else:
             for latency, concurrency in ((2.0, 8), (1.0, 64), (0.2, 8), (0.2, 64)):
-                compare(latency, concurrency, chosen.seconds, chosen.rounds, chosen.peers)
+                compare(latency, concurrency, chosen.seconds, chosen.rounds, whom)

@@ -9,11 +9,17 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import aiohttp
 import httpx2
-from yarl import URL
+
+from gates.deferred import Deferred
+
+if TYPE_CHECKING:
+    import aiohttp
+    import yarl
+else:
+    aiohttp, yarl = Deferred("aiohttp"), Deferred("yarl")
 
 KEPT_S = 5.0
 """How long a connection that nobody uses is kept, in seconds; servers close theirs after about as long."""
@@ -38,7 +44,7 @@ class Wire:
     def __init__(self, url: httpx2.URL, headers: Mapping[str, str], tls: ssl.SSLContext, connect_s: float) -> None:
         self._origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
         self._headers, self._tls, self._connect_s = dict(headers), tls, connect_s
-        self._urls: dict[bytes, URL] = {}
+        self._urls: dict[bytes, yarl.URL] = {}
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, target: bytes, data: bytes, most: int) -> Reply:
@@ -57,7 +63,7 @@ class Wire:
         except aiohttp.ClientError as error:
             raise httpx2.ReadError(f"{type(error).__name__} {error}") from error
 
-    async def _post(self, url: URL, data: bytes, most: int) -> Reply:
+    async def _post(self, url: yarl.URL, data: bytes, most: int) -> Reply:
         body = bytearray()
         async with self._opened().post(url, data=data, allow_redirects=False) as response:
             async for part in response.content.iter_any():
@@ -66,9 +72,9 @@ class Wire:
                     raise httpx2.DecodingError(f"the answer is larger than {most} bytes")
             return Reply(response.status, list(response.raw_headers), bytes(body))
 
-    def _url(self, target: bytes) -> URL:
+    def _url(self, target: bytes) -> yarl.URL:
         if target not in self._urls:
-            self._urls[target] = URL(self._origin + target.decode("ascii"), encoded=True)
+            self._urls[target] = yarl.URL(self._origin + target.decode("ascii"), encoded=True)
         return self._urls[target]
 
     def _opened(self) -> aiohttp.ClientSession:
