@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gates.measure.damage import AXES, Answers, Axis, Library, figures, measure_axis
+from gates.measure.damage.axis import each
 from gates.measure.damage.leaks import SIGNS
 from gates.measure.damage.length import repeated_share
 from gates.measure.damage.library import proper_names
@@ -321,3 +322,46 @@ def test_a_judgement_that_is_missing_is_no_figure_and_a_tie_is_a_miss() -> None:
     )
     unasked = measure_axis(AXES["judged_on_beat"], replace(given, judged=None))
     assert unasked == Unmeasured(unmeasured="no judge was asked")
+
+
+def test_a_generation_that_failed_is_harm_before_anybody_looks_at_its_axis() -> None:
+    assert each(asked(answer("", error="cut off")), lambda *_: 0.0)[0][:2] == [1.0, 0.0]
+    given = asked(answer("", error="cut off"))
+    unheard = replace(given, judged=((None, *given.judged[0][1:]),))
+    found = AXES["judged_on_beat"].measure(unheard)
+    assert isinstance(found, DamageFigures)
+    assert found.values[0][0] == 0.0
+
+
+def test_a_vocabulary_of_a_thousand_words_is_enough() -> None:
+    made = [f"{a}{b}{c}" for a in "bcdfghklmn" for b in "bcdfghklmn" for c in "bcdfghklmn"]
+    for count, expected in ((1000, DamageFigures), (999, Unmeasured)):
+        found = measure_axis(AXES["garble"], asked(answer("x"), library=Library(train=(" ".join(made[:count]),))))
+        assert isinstance(found, expected)
+
+
+def test_a_name_in_small_letters_is_none_beside_other_capitals() -> None:
+    assert value("name_leak", "The city called rochester.") == 0.0
+
+
+def test_a_beat_of_four_to_seven_words_is_copied_as_a_whole_a_longer_one_as_any_eight() -> None:
+    assert value("echo", "Look: a storm comes up. So", beat="A storm comes up.") == 1.0
+    assert value("echo", "Look: a storm comes.", beat="A storm comes.") == 0.0
+    # Eight words of the template are a copy whatever the length of the beat.
+    template = "Write one short scene of a story about: {}"
+    for beat in ("A storm comes up from the far sea.", "A storm comes up."):
+        copied = "write one short scene of a story about"
+        assert value("echo", copied, beat=beat, template=template) == 1.0
+
+
+def test_the_label_is_what_stands_before_the_last_mention_of_the_beat_in_its_line() -> None:
+    twice = f"Not {BEAT}\nScene: {{}}"
+    assert value("template_leak", "Scene: a storm", template=twice) == 1.0
+    assert value("template_leak", "So the scene: a storm", template=twice) == 0.0
+    assert value("template_leak", "Not a word was said.", template=twice) == 0.0
+
+
+def test_signs_are_counted_once_each() -> None:
+    """2 italics in 100 words of the author's: in 10, P(X ≥ 2) = 0.0175 by Poisson(0.2); all doubled, 0.0008."""
+    own = Library(train=("the _very_ _own_ " + "word " * 97,))
+    assert value("template_leak", "an _odd_ _old_ " + "word " * 7, library=own) == 0.0

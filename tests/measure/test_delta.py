@@ -260,3 +260,26 @@ def test_the_published_table_of_english_novels(novels: tuple[Document, ...]) -> 
 def test_the_frame_of_novels_does_not_hang_on_their_order(novels: tuple[Document, ...]) -> None:
     reference = [(novel.author, words(novel.text)) for novel in novels[:9]]
     assert make_frame(reference, mfw=300).digest() == make_frame(reference[::-1], mfw=300).digest()
+
+
+def test_a_frame_of_two_texts_by_hand() -> None:
+    # a: 1/2 and 1/4, b: 1/2 and 3/4; both means 3/8 and 5/8. c stands in one of three: culled.
+    texts = [["a", "b"], ["a", "b", "b", "b"]]
+    frame = frame_of_texts(texts, mfw=2)
+    assert (frame.words, frame.mean.tolist()) == (("b", "a"), [0.625, 0.375])
+    assert frame.signature == "texts@1|mfw:2|culling:0.0|texts:2"
+    assert frame_of_texts([*texts, ["a", "a", "b", "c"]], mfw=3, culling=100).words == ("b", "a")
+    with pytest.raises(UsageError) as caught:
+        frame_of_texts(texts[:1], mfw=2)
+    assert caught.value.next_step == "give more texts, or a reference"
+    with pytest.raises(UsageError, match="not one of the 2 most frequent words varies") as caught:
+        frame_of_texts([["a", "b"], ["b", "a"]], mfw=2)
+    assert caught.value.next_step == "give reference texts that differ from each other"
+
+
+def test_a_word_of_one_text_in_a_hundred_and_one_is_kept_unless_culled() -> None:
+    texts = [["a"]] * 100 + [["a", "b"]]
+    assert (
+        most_frequent(texts, 2) == Counted(texts).most_frequent(2) == frame_of_texts(texts, mfw=2).words == ("a", "b")
+    )
+    assert most_frequent(texts, 2, culling=1.0) == Counted(texts).most_frequent(2, 1.0) == ("a",)

@@ -356,3 +356,54 @@ def test_near_verbatim_twins_are_marked_with_what_differs():
     longer = " ".join([*words[:20], "x", *words[21:40]])
     assert near_twins({"a": " ".join(words)}, {"h": longer}) == ()
     assert [leak.changed for leak in shared_runs({"a": " ".join(words)}, {"h": longer})] == [()]
+
+
+def test_a_protected_text_in_the_own_prompt_is_none_recited():
+    sources = Sources({"t": FILLER}, {"h": UNSEEN}, 4, protected={"p": SENTENCE})
+    figures = measure_memorisation(generated(SENTENCE, prompt_text=SENTENCE), sources)
+    assert isinstance(figures, MemorisationFigures)
+    assert (figures.protected.hits, figures.protected.runs) == (0, ())
+    assert figures.protected.signature == "ngram_hits@1|n:4|tokens:words@1+prose|prompt:subtracted|texts:protected"
+
+
+def test_near_runs_begin_after_repeated_first_words_too():
+    first, rest = SENTENCE.split()[:3], SENTENCE.split()[3:]
+    text = " ".join([*first, *rest]).replace("struck", "sounded")
+    asked = GeneratedText(prompt=0, seed=1, text=text, prompt_text="Go on.", given=" ".join(first))
+    figures = measure_memorisation([asked], Sources({"t": SENTENCE}, {"h": UNSEEN}, 8))
+    (run,) = figures.near.runs
+    assert (run.start, run.length, run.changed) == (3, 10, (3,))
+
+
+def test_an_ngram_has_eight_words_unless_told():
+    assert Sources({"t": FILLER}, {"h": UNSEEN}).n == 8
+
+
+def test_an_excerpt_may_be_the_whole_text_and_shows_twelve_words_on_each_side():
+    assert excerpt(SENTENCE, 0, 13) == ("", SENTENCE, "")
+    words = distinct(40)
+    assert excerpt(" ".join(words), 20, 1) == (" ".join(words[8:20]), words[20], " ".join(words[21:33]))
+    with pytest.raises(UsageError) as caught:
+        excerpt(SENTENCE, 5, 9)
+    assert caught.value.next_step == "give the text that the run was found in, unchanged"
+
+
+def test_a_split_without_ngrams_says_how_many_files_it_has_and_what_to_do():
+    with pytest.raises(CorpusError, match="the train text holds no run of 4 words in its 2 files") as caught:
+        Sources({"t": "so it was", "u": "and so"}, {"h": UNSEEN}, 4)
+    assert caught.value.next_step == "name the files of the train text, or a smaller n"
+    with pytest.raises(CorpusError, match="the held-out text holds no run of 4 words in its 1 files"):
+        Sources({"t": FILLER}, {"h": "so it was"}, 4)
+    with pytest.raises(CorpusError, match="the protected text holds no run of 4 words in its 3 files"):
+        Sources({"t": FILLER}, {"h": UNSEEN}, 4, protected=dict.fromkeys("abc", "so it was"))
+
+
+def test_a_twin_holds_as_many_words_as_asked_and_no_whole_run_of_them():
+    words = distinct(40)
+    # 20 words, the 11th changed; and 19 equal words before a change in 30.
+    short = [("x" if k == 10 else word) for k, word in enumerate(words[:20])]
+    assert [twin.length for twin in near_twins({"a": " ".join(words)}, {"h": " ".join(short)})] == [20]
+    first = [("x" if k == 19 else word) for k, word in enumerate(words[:30])]
+    assert [twin.length for twin in near_twins({"a": " ".join(words)}, {"h": " ".join(first)})] == [30]
+    later = [("x" if k == 20 else word) for k, word in enumerate(words[:30])]
+    assert near_twins({"a": " ".join(words)}, {"h": " ".join(later)}) == ()

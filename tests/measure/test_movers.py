@@ -57,3 +57,26 @@ def test_at_most_so_many_words_the_largest_first() -> None:
 
 def test_a_seed_without_words_has_no_movers() -> None:
     assert measure_movers(arm("the of she", ""), arm("the of", "she the"), yardstick("the")) is None
+
+
+def test_the_spread_is_each_word_s_own() -> None:
+    base = arm("the of of x x x x x x x", "the of x x x x x x x x")
+    own = arm("the the the of of she x x x x", "the the the of she x x x x x")
+    found = measure_movers(own, base, yardstick("the of she"))
+    assert found is not None
+    # In both arms "of" lies between 0.1 and 0.2, two of its sd of 0.05; the others do not vary.
+    assert {mover.word: round(mover.spread, 9) for mover in found.up} == {"the": 0.0, "she": 0.0}
+    falling = measure_movers(base, own, yardstick("the of she"))
+    assert falling is not None
+    assert {mover.word: round(mover.spread, 9) for mover in falling.down} == {"the": 0.0, "she": 0.0}
+
+
+def test_ties_stand_in_the_order_of_the_frame_and_the_signature_says_how() -> None:
+    words = tuple(f"w{a}{b}" for a in "abcdefgh" for b in "abcdefgh")
+    frame = Frame(words, np.full(64, 0.01), np.full(64, 0.01), "frame@1|made:up")
+    goal = Yardstick.of(frame, [("Book", " ".join(words))], {}, words_per_seed=10)
+    base, own = (count_arm((1,), [[text]], goal) for text in ("x " * 64, " ".join(words)))
+    found = measure_movers(own, base, goal, most=30)
+    assert found is not None
+    assert [mover.word for mover in found.up] == list(words[:30])
+    assert found.signature == "movers@1|frame:frame@1,made:up|most:30"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.stem.snowball import SnowballStemmer
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from gates.measure.damage.prompted import on_beat
+from gates.measure.damage.prompted import Vectors, on_beat
 from gates.measure.damage.stems import stem
 from gates.measure.damage.stop_words import STOP_WORDS
 from gates.measure.figures import DamageFigures
@@ -72,3 +73,14 @@ def test_the_nearest_beat_is_scikit_learns(root: Path) -> None:
         others = similarity - np.diag(np.diagonal(similarity))
         assert list(values) == (np.diagonal(similarity) > others.max(axis=1) + 1e-9).astype(float).tolist()
     assert 0 < found.rate < 1
+
+
+def test_vectors_are_scikit_learns() -> None:
+    beats = ("The old farmer sells a farm.", "A farmer waits.", "Two sisters waited for the old letter.", "A doe runs.")
+    texts = ("The farmers waited, waited and waited.", "Letters! Letters to old sisters.", "It does so.", "")
+    vectoriser = TfidfVectorizer(
+        analyzer=lambda text: [NLTK(word) for word in words(text) if word not in STOP_WORDS], sublinear_tf=True
+    )
+    vectoriser.fit(beats)
+    for asked in (beats, texts):
+        assert Vectors(beats).of(asked) == pytest.approx(vectoriser.transform(asked).toarray(), abs=1e-12)

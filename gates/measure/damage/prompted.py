@@ -46,7 +46,7 @@ def on_beat(texts: Sequence[Sequence[str]], beats: Sequence[str]) -> Measured:
     for row in texts:
         if len(row) != len(beats):
             raise UsageError(f"{len(row)} texts of one seed for {len(beats)} beats", next_step="give one text a beat")
-    vectors = _Vectors(beats)
+    vectors = Vectors(beats)
     if not vectors.size:
         return Unmeasured(unmeasured=f"the {len(beats)} beats hold nothing but stop words")
     known = vectors.of(beats)
@@ -93,7 +93,7 @@ def _runs(found: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:
     return zip(*(found[start:] for start in range(n)), strict=False)
 
 
-class _Vectors:
+class Vectors:
     """TF-IDF vectors (T, V) of texts, over the V stems of the beats (P,) that they are fitted on.
 
     idf = ln((1 + beats) / (1 + beats with the stem)) + 1, tf = 1 + ln(count), each row of length 1, or 0 where a text
