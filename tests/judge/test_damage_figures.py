@@ -14,7 +14,7 @@ LAX = "within the floor: the noisier the measure, the more harm passes; a preset
 BARE = "bare figures compared: without an interval chance may have decided"
 
 
-def judged(before, after, axis, expected=None, seeds=None, base_seeds=None, errors=0):
+def judged(before, after, axis, *, expected=None, seeds=None, base_seeds=None, errors=0):
     seeds = tuple(range(len(after.values))) if seeds is None else seeds
     expected = sum(map(len, after.values)) if expected is None else expected
     counts = ValidityFigures(
