@@ -30,8 +30,11 @@ LONGEST_S = 30
 MOST_MIB = 4096
 LONGER = 3
 STRANGERS = frozenset(
-    "gate|generations|review marks|votes|values.csv|chat answer|completion|answer over http|stream over http|"
-    "GGUF|safetensors|archive|JSONL|JSONL in parts|Parquet|imported texts".split("|")
+    {
+        *("gate", "generations", "review marks", "votes", "values.csv", "imported texts"),
+        *("chat answer", "completion", "answer over http", "stream over http"),
+        *("GGUF", "safetensors", "archive", "JSONL", "JSONL in parts", "Parquet"),
+    }
 )
 
 with atheris.instrument_imports(include=["gates"]):
@@ -54,7 +57,7 @@ def attack(reader: Reader, home: Path, seconds: float) -> None:
         if key not in seen:
             seen.add(key)
             with found.open("a", encoding="utf-8") as out:
-                out.write(json.dumps([said, base64.b64encode(data[:2000]).decode()]) + "\n")
+                out.write(json.dumps([said, base64.b64encode(data[:3000]).decode()]) + "\n")
 
     def one_input(data: bytes) -> None:
         try:
@@ -95,7 +98,7 @@ def in_its_own_process(reader: Reader, home: Path, seconds: float) -> tuple[str,
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     said = (home / "said").read_text("utf-8", "replace")
     told = [json.loads(line) for line in _text(home / "found").splitlines()]
-    told += [[path.name, base64.b64encode(path.read_bytes()[:2000]).decode()] for path in home.glob("broke-*")]
+    told += [[path.name, base64.b64encode(path.read_bytes()[:3000]).decode()] for path in home.glob("broke-*")]
     if ended and not told:
         told.append([f"ended with {ended}: {said[-1500:]}", ""])
 

@@ -271,6 +271,8 @@ class SeatClient:
         encoding = headers.get("content-encoding", "identity")
         if encoding != "identity":  # asked for plainly: the bound and the key are looked for in the bytes themselves
             raise httpx2.DecodingError(f"the answer is encoded as {encoding}")
+        if "content-type" in headers:  # the protocol is UTF-8; a named character set could be any of Python's codecs
+            headers["content-type"] = headers["content-type"].partition(";")[0]
         if self._key is not None:
             for name, value in headers.items():
                 headers[name] = value.replace(self._key, REDACTED)

@@ -9,15 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _CHANGING = {
-    "os.mkdir": (0,),
-    "os.remove": (0,),
-    "os.rmdir": (0,),
-    "os.truncate": (0,),
-    "os.chmod": (0,),
-    "os.rename": (0, 1),
-    "os.link": (1,),
-    "os.symlink": (1,),
+    "os.mkdir": ((0, 2),),
+    "os.remove": ((0, 1),),
+    "os.rmdir": ((0, 1),),
+    "os.truncate": ((0, None),),
+    "os.chmod": ((0, 2),),
+    "os.rename": ((0, 2), (1, 3)),
+    "os.link": ((1, 3),),
+    "os.symlink": ((1, 2),),
 }
+"""For each event of Python the place of each path in its arguments, and that of the folder it is relative to."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _ALLOWED = (os.devnull,)
 
@@ -45,13 +46,14 @@ class Outside:
             return
         if event == "open":
             path, _, flags = args
-            changed = [path] if isinstance(flags, int) and flags & _WRITING else []
+            changed = [(path, -1)] if isinstance(flags, int) and flags & _WRITING else []
         else:
-            changed = [args[at] for at in _CHANGING.get(event, ())]
-        self.found += [f"{event} {path!r}" for path in changed if self._is_outside(path)]
+            changed = [(args[at], -1 if of is None else args[of]) for at, of in _CHANGING.get(event, ())]
+        self.found += [f"{event} {path!r}" for path, folder in changed if self._is_outside(path, folder)]
 
-    def _is_outside(self, path: object) -> bool:
+    def _is_outside(self, path: object, folder: object) -> bool:
         if not isinstance(path, str | bytes | os.PathLike):
             return False  # a descriptor, which was opened before
-        real = os.path.realpath(os.fsdecode(path))
+        below = "" if folder == -1 else f"/proc/self/fd/{folder}"
+        real = os.path.realpath(Path(below, os.fsdecode(path)))
         return real not in _ALLOWED and not real.startswith(self.home + os.sep)
