@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gates.errors import GatesError
 from gates.seat.client import SeatClient, SeatRequest
@@ -198,17 +199,23 @@ LONG: dict[str, Says] = {
 
 @dataclass
 class Elsewhere:
-    """Another server, to which nothing may go."""
+    """Another server, to which nothing may go, and who talks to the first one still."""
 
     url: str
     reached: int = 0
+    talking: set[asyncio.Task[None] | None] = field(default_factory=set)
+
+    async def still(self) -> None:
+        """Wait until the first server has hung up everywhere, and the client can know it."""
+        while self.talking:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.001)
 
 
 @asynccontextmanager
 async def serving(says: Callable[[], Says]) -> AsyncIterator[tuple[str, Elsewhere]]:
     """A server that answers every request with what is to be said, and one beside it that only counts."""
     other = Elsewhere("")
-    talking: set[asyncio.Task[None] | None] = set()
 
     async def counted(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         other.reached += 1
@@ -216,9 +223,11 @@ async def serving(says: Callable[[], Says]) -> AsyncIterator[tuple[str, Elsewher
 
     async def answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        talking.add(task)
+        other.talking.add(task)
         try:
-            await reader.readuntil(b"\r\n\r\n")
+            asked = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"(?i)content-length: (\d+)", asked)
+            await reader.readexactly(int(length[1]) if length else 0)
             for piece in says()(other.url):
                 if writer.transport.is_closing():
                     break
@@ -231,7 +240,7 @@ async def serving(says: Callable[[], Says]) -> AsyncIterator[tuple[str, Elsewher
             pass  # the client has had enough
         finally:
             writer.close()
-            talking.discard(task)
+            other.talking.discard(task)
 
     async with (
         await asyncio.start_server(counted, "127.0.0.1", 0) as second,
@@ -239,8 +248,7 @@ async def serving(says: Callable[[], Says]) -> AsyncIterator[tuple[str, Elsewher
     ):
         other.url = f"http://127.0.0.1:{second.sockets[0].getsockname()[1]}/"
         yield f"http://127.0.0.1:{first.sockets[0].getsockname()[1]}/v1", other
-        while talking:
-            await asyncio.sleep(0.02)
+        await other.still()
 
 
 _CHAT = SeatRequest("chat", {"model": "m"})
