@@ -1,0 +1,297 @@
+"""What a verdict, a recheck and a table hand on to the parts that decide, and what they say where little is there."""
+
+import numpy as np
+import pytest
+
+from gates.errors import UsageError
+from gates.judge.axes import axis_rng, validity, voice
+from gates.judge.damage import damage
+from gates.judge.floors import RULES, Floor, FloorRule, pairwise_calibrated, plugged
+from gates.judge.known import Known, against_known
+from gates.judge.recheck import SignedFloors, judge_recheck
+from gates.judge.standing import Attempts, Counted, Tries
+from gates.judge.values import SeedValue, ValuesRule, judge_values
+from gates.judge.verdict import judge, outcomes_of
+from gates.measure.figures import JudgeFigures, Unmeasured, ValidityFigures
+from gates.records import Outcome
+from gates.spec.limits import Memorisation
+from tests.judge.arms import SEEDS, a_gate, an_arm, damage_figures, measured, memorisation_figures, voice_figures
+
+PAIRWISE = Floor(RULES["pairwise-range@1"])
+AGAIN = (11, 12, 13, 14)
+POINT = {"max_rate": 0.1, "decide": "point"}
+PROBE = {"file": "probe.txt", "kind": "beats", "max_rate": 0.1}
+
+
+def counts(expected: int, present: int | None = None) -> ValidityFigures:
+    present = expected if present is None else present
+    return ValidityFigures(expected=expected, present=present, errors=0, empty=0, repeated_seeds=0, prompt_mismatches=0)
+
+
+# Floors
+
+
+def test_a_calibrated_rule_that_a_gate_asks_for_states_its_rate_and_wants_as_many_seeds():
+    rule = pairwise_calibrated(0.05)
+    assert rule.fixed_level is True
+    with pytest.raises(UsageError) as refused:
+        rule.floor(np.zeros((9, 4)), np.zeros((9, 5)), ())
+    assert refused.value.message == "pairwise-calibrated@1: 4 seeds against 5"
+    assert refused.value.next_step == "give both arms as many seeds, or use pairwise-range@1"
+
+
+def test_a_foreign_rule_sees_both_arms_and_its_complaint_is_cut_at_200_characters():
+    apart = plugged(FloorRule("apart@1", lambda base, candidate, others: candidate.mean() - base.mean()))
+    assert apart.floor(np.zeros(4), np.full(4, 0.25), ()) == 0.25
+
+    def complain(*arms):
+        raise ValueError("x" * 300)
+
+    with pytest.raises(UsageError) as refused:
+        plugged(FloorRule("loud@1", complain)).floor(np.zeros(4), np.zeros(4), ())
+    assert refused.value.message == "loud@1 failed: ValueError: " + "x" * 200
+
+
+# Axes at the edge of what can be judged
+
+
+def test_one_generation_of_one_seed_is_complete():
+    found = validity(an_arm(seeds=(1,), validity=counts(1)), a_gate().validity)
+    assert (found.outcome, found.reason) == (Outcome.PASS, "1 of 1 generations, fit to judge")
+
+
+def test_two_seeds_of_just_enough_words_are_enough_for_voice():
+    two = voice_figures((0.70, 0.73), (0.90, 0.96), words=(500, 500), base_words=(500, 500))
+    found = voice(an_arm(seeds=(1, 2), voice=two), a_gate().voice, None, PAIRWISE)
+    assert (found.outcome, found.value, found.floor) == (Outcome.PASS, pytest.approx(0.215), pytest.approx(0.06))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"words": (600, 600, 600, 499)}, "a seed has 499 words, 500 are needed"),
+        ({"base_words": (600, 600, 600, 499)}, "base: a seed has 499 words, 500 are needed"),
+        ({"words": (600,) * 3}, "4 distances and 3 word counts for 4 seeds; at least 2 are needed"),
+    ],
+)
+def test_a_voice_that_is_too_short_says_whose_words_are_few(changes, reason):
+    found = voice(an_arm(voice=voice_figures(**changes)), a_gate().voice, None, PAIRWISE)
+    assert (found.outcome, found.reason) == (Outcome.INVALID, reason)
+
+
+def test_one_generation_that_recites_nothing_is_measured():
+    one = an_arm(memorisation=memorisation_figures(0, 1))
+    found = voice(one, a_gate().voice, Memorisation(max_rate=0.1, max_heldout_rate=0.02), PAIRWISE)
+    assert found.outcome is Outcome.PASS
+    assert found.reason.endswith("; 0 of 1 generations recite the held-out text, at most 0.020 of them may")
+
+
+# Verdicts
+
+
+def test_the_ledger_hears_the_outcome_of_the_run_and_of_each_candidate():
+    copies = an_arm(memorisation=memorisation_figures(60))
+    found = judge(a_gate(("a", "b")), measured({"base": an_arm("base"), "a": an_arm(), "b": copies}))
+    assert outcomes_of(found) == {"outcome": "FAIL", "candidates": {"a": "PASS", "b": "FAIL"}}
+
+
+def test_a_rule_sees_every_arm_but_the_two_it_compares():
+    seen = {}
+
+    def noted(axis):
+        def floor(base, candidate, others):
+            seen[axis, tuple(candidate)] = [tuple(other) for other in others]
+            return np.float64(0.05)
+
+        return FloorRule(f"noted-{axis}@1", floor)
+
+    rules = RULES | {f"noted-{axis}@1": noted(axis) for axis in ("voice", "ran_on")}
+    gate = a_gate(("a", "b"))
+    ran_on = gate.damage.ran_on.model_copy(update={"floor": "noted-ran_on@1"})
+    gate = gate.model_copy(
+        update={
+            "voice": gate.voice.model_copy(update={"floor": "noted-voice@1"}),
+            "damage": gate.damage.model_copy(update={"ran_on": ran_on}),
+        }
+    )
+    on_beat = an_arm().damage["on_beat"]
+    voices = {"a": (0.70, 0.71, 0.72, 0.73), "b": (0.60, 0.61, 0.62, 0.63)}
+    rates = {"a": (0.0, 0.1, 0.2, 0.3), "b": (0.1, 0.3, 0.1, 0.4)}
+    arms = {
+        name: an_arm(
+            voice=voice_figures(voices[name]), damage={"ran_on": damage_figures(rates[name]), "on_beat": on_beat}
+        )
+        for name in ("a", "b")
+    }
+    judge(gate, measured({"base": an_arm("base"), **arms}), rules)
+    assert seen == {
+        ("voice", voices["a"]): [voices["b"]],
+        ("voice", voices["b"]): [voices["a"]],
+        ("ran_on", rates["a"]): [rates["b"]],
+        ("ran_on", rates["b"]): [rates["a"]],
+    }
+
+
+def test_the_intervals_of_an_arm_are_drawn_from_its_own_axis_and_seeds():
+    base = an_arm("base")
+    worse = {**base.damage, "on_beat": damage_figures((0.7, 0.8, 0.7, 0.8), "lower", name="on_beat@1")}
+    control = an_arm("control", seeds=AGAIN, damage=worse)
+    gate = a_gate(("a",), ("again",))
+    found = judge(gate, measured({"base": base, "a": an_arm(damage=worse), "again": control}))
+    for name, seeds in (("a", SEEDS), ("again", AGAIN)):
+        axes = {**found.candidates, **found.controls}[name].axes
+        arm = an_arm(seeds=seeds, damage=worse)
+        alone = damage("on_beat", base, arm, gate.damage.on_beat, PAIRWISE, axis_rng("on_beat", seeds))
+        assert axes["on_beat"] == alone
+        assert "prompt-bootstrap" in alone.rule
+
+
+def test_the_probe_is_decided_as_memorisation_is():
+    probed = an_arm(extraction=memorisation_figures(3, 40))
+    gate = a_gate(memorisation=POINT, probe=PROBE)
+    found = judge(gate, measured({"base": an_arm("base"), "a": probed})).candidates["a"].axes["extraction"]
+    assert (found.outcome, found.rule) == (Outcome.PASS, "point")
+    now = judge_recheck(gate, "a", measured({"base": probed, "a": probed}), SignedFloors("r@1", 0.5, {"ran_on": 0.5}))
+    assert (now.axes["extraction"].outcome, now.axes["extraction"].rule) == (Outcome.PASS, "point")
+
+
+def test_a_broken_rule_of_a_damage_axis_makes_that_axis_invalid():
+    gate = a_gate()
+    ran_on = gate.damage.ran_on.model_copy(update={"floor": "broken@1"})
+    gate = gate.model_copy(update={"damage": gate.damage.model_copy(update={"ran_on": ran_on})})
+    broken = plugged(FloorRule("broken@1", lambda base, candidate, others: np.float64(-1)))
+    found = judge(gate, measured(), RULES | {"broken@1": broken}).candidates["a"].axes["ran_on"]
+    assert (found.axis, found.outcome) == ("ran_on", Outcome.INVALID)
+    assert found.reason == "broken@1 gave a floor that is no finite number of at least 0"
+
+
+def test_an_arm_without_measurements_has_one_axis_whatever_judge_was_tried():
+    gate = a_gate(judge={"labelled": "l.jsonl", "max_error": 0.2}, damage={"judged_on_beat": {"margin": 0.15}})
+    tried = JudgeFigures(
+        signature="judge@1",
+        on_beat=2,
+        off_beat=3,
+        missed=0,
+        taken=0,
+        swayed=0,
+        error_rate=0.0,
+        error_low=0.0,
+        error_high=0.1,
+    )
+    found = judge(gate, measured({"base": an_arm("base")}).model_copy(update={"judge": tried})).candidates["a"].axes
+    assert found["validity"].axis == "validity"
+    assert found["validity"].reason == "no measurements of this arm"
+    assert "judged_on_beat" not in found
+
+
+def test_a_control_with_other_seeds_than_its_own_is_told_them():
+    gate = a_gate(("a",), ("again",))
+    found = judge(gate, measured({"base": an_arm("base"), "a": an_arm(), "again": an_arm("control")}))
+    assert found.controls["again"].axes["validity"].reason == (
+        "measured with seeds [1, 2, 3, 4], the gate fixes [11, 12, 13, 14]"
+    )
+
+
+def test_a_control_that_is_unfit_is_a_warning_of_the_run():
+    control = an_arm("control", seeds=AGAIN, validity=counts(120, 119))
+    found = judge(a_gate(("a",), ("again",)), measured({"base": an_arm("base"), "a": an_arm(), "again": control}))
+    assert found.warnings == ("again: 1 of 120 generations missing",)
+
+
+def test_an_axis_that_is_not_fit_to_judge_is_undecided_and_says_why():
+    arms = {"base": an_arm("base"), "a": an_arm(voice=Unmeasured(unmeasured="too short"))}
+    assert judge(a_gate(), measured(arms)).undecided == ("a, voice: not fit to judge: not measured: too short",)
+
+
+# Rechecks
+
+
+def test_a_recheck_draws_its_intervals_from_the_axis_and_its_seeds():
+    then = an_arm("base")
+    now = an_arm(damage={**then.damage, "on_beat": damage_figures((0.7, 0.8, 0.7, 0.8), "lower", name="on_beat@1")})
+    gate = a_gate()
+    found = judge_recheck(gate, "a", measured({"base": then, "a": now}), SignedFloors("r@1", 0.5, {"ran_on": 0.5}))
+    alone = damage("on_beat", then, now, gate.damage.on_beat, PAIRWISE, axis_rng("on_beat", SEEDS))
+    assert found.axes["on_beat"] == alone
+
+
+def test_a_voice_without_any_word_is_not_the_same_voice():
+    silent = an_arm(voice=voice_figures(words=(), base_words=()))
+    arms = measured({"base": an_arm("base"), "a": silent})
+    found = judge_recheck(a_gate(), "a", arms, SignedFloors("r@1", 0.5, {"ran_on": 0.5})).axes["same_voice"]
+    assert (found.outcome, found.reason) == (Outcome.INVALID, "a seed has 0 words, 500 are needed")
+
+
+# Tables of values
+
+
+def rows(rates: dict[str, float], axis="memorisation", n: int | None = 30, hits: int | None = 0) -> list[SeedValue]:
+    return [
+        SeedValue(arm=arm, seed=seed, axis=axis, value=rate, n=n, hits=hits)
+        for arm, rate in rates.items()
+        for seed in (1, 2)
+    ]
+
+
+def test_the_hash_of_a_table_is_of_its_values():
+    rule = ValuesRule(rule="pairwise-range@1")
+    one, same, other = (judge_values(rows({"base": 0.1, "a": a}), rule).values_sha256 for a in (0.1, 0.1, 0.2))
+    assert one == same
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (ValuesRule(rule="max-rate@1"), "max-rate@1 needs a threshold"),
+        (
+            ValuesRule(rule="pairwise-range@1", base="who"),
+            "the table holds no arm 'who' to compare with; the table holds: a, base",
+        ),
+    ],
+)
+def test_a_table_that_cannot_be_judged_says_what_it_holds_where_that_helps(rule, message):
+    with pytest.raises(UsageError) as refused:
+        judge_values(rows({"base": 0.1, "a": 0.2}), rule)
+    assert (refused.value.message, refused.value.next_step) == (message, "see `gates judge --help`")
+
+
+@pytest.mark.parametrize("rule", ["max-rate@1", "max-ratio@1"])
+def test_a_limit_of_zero_is_a_limit(rule):
+    table = rows({"base": 0.1, "a": 0.1}, hits=3)
+    found = judge_values(table, ValuesRule(rule=rule, threshold=0.0)).candidates["a"].axes["memorisation"]
+    assert (found.outcome, found.threshold) == (Outcome.FAIL, 0.0)
+
+
+def test_a_seed_of_no_texts_counts_none():
+    table = [
+        SeedValue(arm="a", seed=1, axis="memorisation", value=0.1, n=30, hits=3),
+        SeedValue(arm="a", seed=2, axis="memorisation", value=0.0, n=0, hits=0),
+    ]
+    found = judge_values(table, ValuesRule(rule="max-rate@1", threshold=0.5)).candidates["a"].axes["memorisation"]
+    assert found.value == pytest.approx(0.1)
+    assert found.reason.startswith("3 of 30: ")
+
+
+# What is said beside a verdict
+
+
+def test_one_try_and_two_are_counted_in_words():
+    said = Attempts(
+        this_gate=Counted(seals=1, runs=1, floors=0),
+        other_gates={},
+        candidates={"a": Tries(tries=1, chance=0.025), "b": Tries(tries=2, chance=0.05)},
+    ).sentences()
+    assert said == [
+        "this gate so far: 1 seal, 1 run, 0 floors before",
+        "a: 1 try; one of as many that moved nothing passes voice with a chance of 2.5%",
+        "b: 2 tries; one of as many that moved nothing passes voice with a chance of 5.0%",
+    ]
+
+
+def test_a_figure_that_is_not_there_is_called_none():
+    found = judge(a_gate(), measured())
+    ran_on = found.candidates["a"].axes["ran_on"]
+    known = Known(arm="a", axis="ran_on", answer=Outcome.PASS, value=ran_on.value, low=0.01, high=None, threshold=None)
+    (row,) = (row for row in against_known("g", found, [known]) if row.axis == "ran_on")
+    assert row.wrong == f"low none for 0.010; threshold {ran_on.threshold:.3f} for none"
