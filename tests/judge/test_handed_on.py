@@ -5,7 +5,8 @@ import pytest
 
 from gates.errors import UsageError
 from gates.judge.axes import axis_rng, validity, voice
-from gates.judge.damage import damage
+from gates.judge.compare import compare
+from gates.judge.damage import Limits, _prompts_to_decide, damage
 from gates.judge.floors import RULES, Floor, FloorRule, pairwise_calibrated, plugged
 from gates.judge.known import Known, against_known
 from gates.judge.recheck import SignedFloors, judge_recheck
@@ -14,7 +15,8 @@ from gates.judge.values import SeedValue, ValuesRule, judge_values
 from gates.judge.verdict import judge, outcomes_of
 from gates.measure.figures import JudgeFigures, Unmeasured, ValidityFigures
 from gates.records import Outcome
-from gates.spec.limits import Memorisation
+from gates.spec.limits import DamageAxis, Memorisation
+from gates.stats import paired_change
 from tests.judge.arms import SEEDS, a_gate, an_arm, damage_figures, measured, memorisation_figures, voice_figures
 
 PAIRWISE = Floor(RULES["pairwise-range@1"])
@@ -201,6 +203,48 @@ def test_a_control_that_is_unfit_is_a_warning_of_the_run():
 def test_an_axis_that_is_not_fit_to_judge_is_undecided_and_says_why():
     arms = {"base": an_arm("base"), "a": an_arm(voice=Unmeasured(unmeasured="too short"))}
     assert judge(a_gate(), measured(arms)).undecided == ("a, voice: not fit to judge: not measured: too short",)
+
+
+# Damage and comparisons
+
+
+def test_one_text_before_and_after_is_a_pair():
+    one = damage_figures((1,), prompts=1)
+    base, arm = (an_arm(role, seeds=(1,), validity=counts(1), damage={"ran_on": one}) for role in ("base", "candidate"))
+    found = damage("ran_on", base, arm, DamageAxis(margin=0.1, decide="point"), PAIRWISE, axis_rng("ran_on", (1,)))
+    assert (found.outcome, found.value) == (Outcome.PASS, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "harm", "margin", "said"),
+    [
+        # (0.55 / 0.50)² × 8 = 9.68; a harm that mirrors its margin is not close to it.
+        ((-0.50, 0.30), -0.25, 0.25, "about 10 prompts at this harm would decide; there are 8"),
+        # 31.62² = 999.8 and 31.63² = 1000.5
+        ((0.0, 31.62), 0.0, 1.0, "about 7999 prompts at this harm would decide; there are 8"),
+        ((0.0, 31.63), 0.0, 1.0, "the harm is too close to its margin for any feasible number of prompts"),
+    ],
+)
+def test_a_thousand_times_as_many_prompts_are_no_advice(limits, harm, margin, said):
+    assert _prompts_to_decide(harm, Limits(*limits, "r", ()), margin, 8) == said
+
+
+def test_the_arm_that_moved_further_is_preferred_whichever_is_named_first():
+    arms = measured({"base": an_arm("base"), "a": an_arm(), "b": an_arm(voice=voice_figures((0.60, 0.61, 0.62, 0.63)))})
+    gate = a_gate(("a", "b"))
+    for pair in (("a", "b"), ("b", "a")):
+        found = compare(gate, arms, judge(gate, arms), *pair)
+        assert (found.indistinguishable, found.preferred, found.chosen_by) == (False, "b", "voice")
+
+
+def test_the_interval_of_a_comparison_is_drawn_from_the_axis_and_the_seeds():
+    arm = an_arm(damage={**an_arm().damage, "ran_on": damage_figures((0.2, 0.3, 0.3, 0.4))})
+    gate, arms = a_gate(("a", "b"), tie_break=["ran_on"]), measured({"base": an_arm("base"), "a": an_arm(), "b": arm})
+    before, after = (np.array(arms.arms[name].damage["ran_on"].values).T for name in ("a", "b"))
+    alone = paired_change(before, after, 0.975, 10_000, axis_rng("ran_on", SEEDS))
+    (row,) = compare(gate, arms, judge(gate, arms), "a", "b").tie_break
+    assert row.reason == f"change {float(alone.low):+.3f} to {float(alone.high):+.3f} (95 %)"
+    assert row.test == "prompt-bootstrap|level:0.95"
 
 
 # Rechecks
