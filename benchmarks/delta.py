@@ -1,7 +1,8 @@
 """Delta of every text of a folder to every other at 1000 MFW, and nine measure/MFW combinations: gates beside peers.
 
-    python benchmarks/delta.py PEERS TEXTS
+    python benchmarks/delta.py PEERS TEXTS FIGURES.json [COUNT ...]
 
+The first COUNT texts of the folder, all of them where no COUNT is given; FIGURES.json is for benchmarks/plot.py.
 Each figure is of a process of its own, from the texts in memory to the matrices, imports left out. gates and bitig
 compute cosine Delta for the one matrix, faststylometry Burrows's (it has no other); the nine are cosine, Burrows and
 quadratic at 250, 500 and 1000 MFW: gates counts words once, a peer does again what its interface makes it do again.
@@ -17,7 +18,7 @@ from pathlib import Path
 BEGIN = """
 import json, sys, time
 from pathlib import Path
-texts = {path.stem: path.read_text("utf-8") for path in sorted(Path(sys.argv[1]).glob("*.txt"))}
+texts = {path.stem: path.read_text("utf-8") for path in sorted(Path(sys.argv[1]).glob("*.txt"))[: int(sys.argv[2])]}
 NINE = [(mfw, name) for mfw in (250, 500, 1000) for name in ("cosine", "burrows", "quadratic")]
 """
 END = """
@@ -86,25 +87,44 @@ nine = time.process_time()
 }
 
 
-def main(peers: Path, texts: Path) -> None:
-    """Run all three and print a table in Markdown."""
-    rows = {}
+FLOOR = """
+import numpy as np
+started = time.process_time()
+for path in sorted(Path(sys.argv[1]).glob("*.txt"))[: int(sys.argv[2])]:
+    np.frombuffer(path.read_bytes(), dtype=np.uint8).max()
+one = nine = time.process_time()
+shared = 0.0
+"""
+
+
+def main(peers: Path, texts: Path, figures: Path, counts: list[int]) -> None:
+    """Run all three at each size and print a table in Markdown."""
+    told: list[dict[str, object]] = []
     print("| tool | texts | one matrix, CPU s | nine, CPU s | one against gates | nine against gates |\n|" + "---|" * 6)
-    for name, script in SCRIPTS.items():
-        python = sys.executable if name == "gates" else str(peers / name / "bin" / "python")
-        ended = subprocess.run(
-            [python, "-c", BEGIN + script + END, str(texts)], capture_output=True, text=True, check=False
-        )
-        if ended.returncode:
-            print(f"| {name} | {ended.stderr.strip().splitlines()[-1][:100]} | | | | |")
-            continue
-        row = rows[name] = json.loads(ended.stdout.strip().splitlines()[-1])
-        one, nine = (row[key] / rows["gates"][key] for key in ("one_s", "nine_s"))
-        print(
-            f"| {name} | {row['texts']} | {row['one_s']:.2f} | {row['nine_s']:.2f} | {one:.1f} | {nine:.1f} |",
-            flush=True,
-        )
+    for count in counts or [len(list(texts.glob("*.txt")))]:
+        rows = {}
+        for name, script in {**SCRIPTS, "every byte read once": FLOOR}.items():
+            python = str(peers / name / "bin" / "python") if name in ("bitig", "faststylometry") else sys.executable
+            ended = subprocess.run(
+                [python, "-c", BEGIN + script + END, str(texts), str(count)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if ended.returncode:
+                print(f"| {name} | {ended.stderr.strip().splitlines()[-1][:100]} | | | | |")
+                continue
+            row = rows[name] = json.loads(ended.stdout.strip().splitlines()[-1])
+            one, nine = (row[key] / rows["gates"][key] for key in ("one_s", "nine_s"))
+            print(
+                f"| {name} | {row['texts']} | {row['one_s']:.2f} | {row['nine_s']:.2f} | {one:.1f} | {nine:.1f} |",
+                flush=True,
+            )
+            told.append({"size": row["texts"], "tool": name, "cpu_s": row["one_s"]})
+            if name != "every byte read once":
+                told.append({"size": row["texts"], "tool": f"{name}, nine", "cpu_s": row["nine_s"]})
+    figures.write_text(json.dumps(told, indent=1), "utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), [int(count) for count in sys.argv[4:]])

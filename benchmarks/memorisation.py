@@ -97,7 +97,7 @@ def main(peers: Path, data: Path, sizes: list[int]) -> None:
         for name in (*SCRIPTS, *PEERS):
             if size > LARGEST.get(name, 1000):
                 continue
-            row = {"mb": size, "tool": name, "load": os.getloadavg()[0]} | measured(name, peers, data, size)
+            row = {"size": size, "tool": name, "load": os.getloadavg()[0]} | measured(name, peers, data, size)
             rows.append(row)
             own = row["cpu_s"] if name == "gates" else own
             normalising = row["cpu_s"] if name == "normalising" else normalising

@@ -1,4 +1,7 @@
-"""Draw the cost of the memorisation benchmark against size: python benchmarks/plot.py DATA/memorisation.json OUT.svg"""
+"""Draw what a benchmark costs against its size: python benchmarks/plot.py FIGURES.json OUT.svg "SIZE IN WHAT" "TITLE"
+
+FIGURES.json is what the benchmark wrote: rows of `size`, `tool` and `cpu_s`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ mpl.rcParams["svg.hashsalt"] = "gates"
 FLOOR = "every byte read once"
 
 
-def main(source: Path, out: Path) -> None:
+def main(source: Path, out: Path, size: str, title: str) -> None:
     """One line a tool, both axes logarithmic, the floor (every byte read once, in the same run) dotted."""
     rows = [row for row in json.loads(source.read_text("utf-8")) if "cpu_s" in row]
     figure = Figure(figsize=(7, 4.5), layout="constrained")
@@ -22,14 +25,12 @@ def main(source: Path, out: Path) -> None:
     for tool in dict.fromkeys(row["tool"] for row in rows):
         own = [row for row in rows if row["tool"] == tool]
         axes.loglog(
-            [row["mb"] for row in own], [row["cpu_s"] for row in own], "k:" if tool == FLOOR else "o-", label=tool
+            [row["size"] for row in own], [row["cpu_s"] for row in own], "k:" if tool == FLOOR else "o-", label=tool
         )
-    axes.set(
-        xlabel="source, MB", ylabel="processor seconds", title="500 generations of 300 words, runs of 8 words and more"
-    )
+    axes.set(xlabel=size, ylabel="processor seconds", title=title)
     axes.legend(fontsize="small")
     figure.savefig(out, metadata={"Date": None})
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:5])
