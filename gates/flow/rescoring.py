@@ -31,14 +31,18 @@ from gates.record.rescore import (
     told,
     write_rescore,
 )
+from gates.record.seal import Seal
 from gates.record.standing import IMPORTED, History, attempts_at
 from gates.record.store import gate_lock, run_place
-from gates.records import canonical
+from gates.records import Sha256, canonical
 from gates.report.rescored import rescored_markdown
 from gates.report.wording import in_order, why_changed
 from gates.spec.fields import RETIRED, stated
 from gates.spec.load import load_gate
 from gates.spec.schema import Gate
+
+Seals = dict[Sha256, Seal]
+"""Seals by hash, each read once however many runs are judged again."""
 
 
 @dataclass(frozen=True)
@@ -93,37 +97,38 @@ def rescore_all(
     stated(asked.reason)
     wanted = [Wanted(run_place(folder), world.cache.resolve(), asked) for folder in folders]
     found = (engine or Here()).run(dict, weigh, wanted)
+    seals: Seals = {}
     for one, weighed in zip(wanted, found, strict=True):
         try:
             if isinstance(weighed, GatesError):
                 raise weighed
-            yield _entered(one, weighed, world)
+            yield _entered(one, weighed, world, seals)
         except GatesError as error:
             yield error
 
 
-def weigh(_: object, wanted: Wanted) -> Weighed | GatesError:
-    """Judge one run again, nothing written; an error is a result like others."""
+def weigh(seals: Seals, wanted: Wanted) -> Weighed | GatesError:
+    """Judge one run again, nothing written; an error is a result like others. `seals` are those read before."""
     try:
-        return judged_again(_case(wanted))
+        return judged_again(_case(wanted, seals))
     except GatesError as error:
         return error
 
 
-def _case(wanted: Wanted) -> Case:
+def _case(wanted: Wanted, seals: Seals) -> Case:
     run = read_run(wanted.folder)
     gate, file = _asked_gate(run, wanted.asked)
     ledger = Ledger(run.workspace / "prereg")
-    history = History(ledger.prereg, ledger.entries())
+    history = History(ledger.prereg, ledger.entries(), seals)
     return Case(run, gate, file, history, Gauge(run, wanted.cache, gate, run.workspace / file, texts=True))
 
 
-def _entered(wanted: Wanted, weighed: Weighed, world: World) -> Rescored:
+def _entered(wanted: Wanted, weighed: Weighed, world: World, seals: Seals) -> Rescored:
     """Write a re-score and enter it in the ledger as it stands now."""
-    asked, case = wanted.asked, _case(wanted)
+    asked, case = wanted.asked, _case(wanted, seals)
     run, ledger = case.run, Ledger(case.run.workspace / "prereg")
     with gate_lock(run.workspace / "reports", run.store.gate):
-        case = replace(case, history=History(ledger.prereg, ledger.entries()))
+        case = replace(case, history=History(ledger.prereg, ledger.entries(), seals))
         stamp = world.stamp()
         case.made.update(
             {

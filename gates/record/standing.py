@@ -7,7 +7,7 @@ follows it. What a merged branch held unseen did not come before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -28,10 +28,15 @@ IMPORTED = Standing(
 
 @dataclass(frozen=True)
 class History:
-    """The ledger of the folder `prereg` as it stood at some moment: its records, in order."""
+    """The ledger of the folder `prereg` as it stood at some moment: its records, in order.
+
+    `read` are seals by hash that were read and found to be what the ledger says: who looks at a ledger again and again
+    while it grows hands them on.
+    """
 
     prereg: Path
     records: tuple[Stored, ...]
+    read: dict[Sha256, Seal] = field(default_factory=dict, compare=False, repr=False)
 
     def as_of(self, ends: Sequence[Sha256]) -> History:
         """As it stood when these records were its ends. Raises RecordError for one that it does not hold."""
@@ -39,7 +44,7 @@ class History:
         if unknown:
             raise RecordError(f"{self.prereg / 'ledger.jsonl'}: it holds no record {', '.join(sorted(unknown))}")
         reached = with_ancestors(self.records, set(ends))
-        return History(self.prereg, tuple(record for record in self.records if record.sha256 in reached))
+        return replace(self, records=tuple(record for record in self.records if record.sha256 in reached))
 
     def until_judged(self, gate: str, run: int) -> History:
         """As it stood when a run's last text was there: all that its verdict could know of. Raises RecordError."""
@@ -61,7 +66,9 @@ class History:
         for record in self.records:
             if record.entry.kind in SEALING:
                 name = said(record, "seal", str)
-                found.setdefault(name, (record, read_seal(self.prereg, name, said(record, "file", str)).seal))
+                if name not in self.read:
+                    self.read[name] = read_seal(self.prereg, name, said(record, "file", str)).seal
+                found.setdefault(name, (record, self.read[name]))
         return found
 
     def sealed(self, name: Sha256) -> tuple[Stored, Seal]:
