@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+from gates.errors import UsageError
 from gates.measure.delta import Array, Counts, Frame
 from gates.measure.figures import VoiceFigures
 from gates.measure.voice import ArmCounts, Yardstick, count_arm, disjoint_windows, distances, measure_voice
@@ -180,3 +181,30 @@ def test_windows_reach_both_ends_of_the_text() -> None:
     places = [disjoint_windows(rng, np.array([2, 3]), 8) for _ in range(200)]
     assert {first.start for first, _ in places} == {0, 1, 2, 3}
     assert {second.stop for _, second in places} == {5, 6, 7, 8}
+
+
+def test_recorded_figures_stay_what_they_are() -> None:
+    """Records are derived again by later versions: whatever else is drawn, or under another name, breaks them.
+
+    Figures of `delta_cb@1` as this version made them, and as `test_distances` derives those of its draws.
+    """
+    arm, base, yardstick = example()
+    figures = measured(arm, base, yardstick)
+    assert figures.ceiling == pytest.approx(1.3163704906959817, abs=1e-9)
+    assert figures.interval == pytest.approx((0.2776270242634714, 0.8341735275810718), abs=1e-9)
+
+
+def test_the_span_closed_by_hand() -> None:
+    # Any ten held-out words in a row stand at (1, 0), like the rest: the ceiling is 0. d of base (1, 1) and arm (2, 1).
+    held = " ".join([text_of(5, 2, 3)] * 2)
+    yardstick = Yardstick.of(SMALL, [("book", held)], {"foe": [text_of(5, 5, 10)]}, words_per_seed=10)
+    base, arm = (count_arm((1, 2), [[text_of(*counts)]] * 2, yardstick) for counts in ((5, 3, 2), (6, 3, 1)))
+    figures = measured(arm, base, yardstick)
+    before, after = 1 - 1 / 2**0.5, 1 - 2 / 5**0.5
+    # Twenty held-out words are just enough for windows of ten, and an imposter of twenty is long enough.
+    assert (figures.ceiling, figures.notes) == (pytest.approx(0.0, abs=1e-12), ("ceiling within one book",))
+    assert figures.span == pytest.approx(before)
+    assert figures.span_closed == pytest.approx((before - after) / before)
+    with pytest.raises(UsageError, match="no words in imposter foe") as caught:
+        Yardstick.of(SMALL, [("book", held)], {"foe": ["..."]}, words_per_seed=10)
+    assert caught.value.next_step == "name texts that the tokeniser can read"
