@@ -21,6 +21,9 @@ from gates.measure.sieve import Sieve, Sifted, Stretch
 from gates.spec.source import located, shown
 from gates.text import flat_batch, flat_prose, prose_words_of
 
+PART_BYTES = 256 << 20
+"""A part takes a core some seconds: long beside what a task costs, short beside what is lost with a worker."""
+
 _BATCH = 1 << 18
 _Shared = TypeVar("_Shared")
 _Item = TypeVar("_Item")
@@ -41,16 +44,21 @@ class Engine(Protocol):
 
 
 class Here:
-    """This process, one part after another."""
+    """This process, one part after another; `progress` is told (parts done, all parts)."""
 
-    part_bytes: int | None = None
+    part_bytes: int | None = PART_BYTES
+
+    def __init__(self, progress: Callable[[int, int], None] = lambda *_: None) -> None:
+        self._progress = progress
 
     def run(
         self, make: Callable[[], _Shared], work: Callable[[_Shared, _Item], _Result], items: Sequence[_Item]
     ) -> Iterator[_Result]:
         """`work` of what `make` gives and each item, in the order of the items."""
         shared = make()
-        return (work(shared, item) for item in items)
+        for done, item in enumerate(items, 1):
+            yield work(shared, item)
+            self._progress(done, len(items))
 
 
 @dataclass(frozen=True)

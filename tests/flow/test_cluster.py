@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -15,12 +16,13 @@ from pathlib import Path
 import dask
 import numpy as np
 import pytest
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 
 from gates.corpora.files import NamedText
 from gates.errors import GatesError, InputError, RecordError, UsageError
 from gates.flow import overlap as module
-from gates.flow.cluster.engine import connected
+from gates.flow.cluster import engine as engine_module
+from gates.flow.cluster.engine import Cluster, connected
 from gates.flow.finished import read_run
 from gates.flow.inputs import load_inputs
 from gates.flow.overlap import Here, Left, overlap, sift
@@ -130,6 +132,9 @@ def test_the_command_on_a_cluster(cluster: LocalCluster, tmp_path: Path) -> None
 def test_engines_that_are_none_are_named() -> None:
     with pytest.raises(UsageError, match="--engine spark://x: no such engine"), connected("spark://x", print):
         pass
+    for address_ in ("dask://", "dask://host", "dask://host:http", "dask://:8786", "dask://host:65536"):
+        with pytest.raises(UsageError, match="no such engine"), connected(address_, print):
+            pass
     nowhere = connected("dask://127.0.0.1:9", print, timeout_s=1)
     with pytest.raises(UsageError, match=r"no dask scheduler answers at 127\.0\.0\.1:9"), nowhere:
         pass
@@ -137,6 +142,46 @@ def test_engines_that_are_none_are_named() -> None:
         idle = connected(address(empty), print, timeout_s=1)
         with pytest.raises(UsageError, match="has no worker"), idle:
             pass
+
+
+def number(_: object, item: int) -> int:
+    return item
+
+
+def test_a_cluster_that_dies_is_waited_for_while_its_scheduler_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "_LOOK_S", 0.1)
+    told: list[str] = []
+    with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=":0") as dying:
+
+        def bring(note: str) -> None:
+            told.append(note)
+            dying.scale(1)
+
+        with Client(dying, timeout=1, set_as_default=False) as client:
+            assert list(Cluster(client, lambda *_: None, bring).run(dict, number, [3, 1])) == [3, 1]
+            gone = Cluster(client, lambda *_: dying.sync(dying.scheduler.close))
+            with pytest.raises(GatesError, match="the scheduler of the cluster is gone, 1 of 2 parts done"):
+                gone.run(dict, hold, [False, True])
+            RELEASED.set()
+    assert told == ["the cluster has no worker left; waiting for one: dask worker HOST:PORT"]
+
+
+def test_a_worker_of_another_version_that_comes_later_is_refused(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connected(address(cluster), lambda *_: None) as engine:
+        monkeypatch.setattr(engine_module, "__version__", "0.0.9")
+        with pytest.raises(UsageError, match=r"workers without gates 0\.0\.9: one of them has"):
+            engine.run(dict, number, [1])
+    with pytest.raises(UsageError, match=r"workers without gates 0\.0\.9: tcp://"):
+        connected(address(cluster), lambda *_: None).__enter__()
+
+
+RELEASED = threading.Event()
+
+
+def hold(_: object, held: bool) -> bool:
+    return held and RELEASED.wait()
 
 
 @pytest.mark.parametrize("otherwise", [False, True], ids=["another rule", "measured again"])

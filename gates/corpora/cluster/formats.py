@@ -49,18 +49,20 @@ def unpacked(raw: IO[bytes]) -> IO[bytes]:
     return cast("IO[bytes]", io.BufferedReader(stream))
 
 
-def row_groups(file: str) -> int:
-    """How many row groups a Parquet file has."""
-    with explained(file), _table(file) as table:
-        return int(table.num_row_groups)
+def row_groups(file: str) -> list[int]:
+    """The packed bytes of each row group of a Parquet file."""
+    with explained(file), fsspec.open(file, "rb") as raw:
+        index = pq.read_metadata(raw)
+        groups = map(index.row_group, range(index.num_row_groups))
+        return [sum(group.column(n).total_compressed_size for n in range(group.num_columns)) for group in groups]
 
 
-def texts(file: str, begin: int, end: int) -> Iterator[str | None]:
-    """The column `text` of row groups `begin` to `end` (that one excluded).
+def texts(place: str, file: str, begin: int, end: int) -> Iterator[str | None]:
+    """The column `text` of row groups `begin` to `end` (that one excluded) of what is at `place`, named `file`.
 
     It stays a dictionary where it is one, for a file of a few bytes may name one long text a million times.
     """
-    with explained(file), _table(file) as table:
+    with explained(file), _table(place) as table:
         if "text" not in table.schema_arrow.names:
             raise InputError(
                 "the texts cannot be used:",
@@ -87,11 +89,12 @@ def explained(file: str) -> Iterator[None]:
 
 
 @contextmanager
-def _table(file: str) -> Iterator[pq.ParquetFile]:
-    with fsspec.open(file, "rb") as raw:
-        packed = ["text"] if "text" in pq.read_schema(raw).names else None
+def _table(place: str) -> Iterator[pq.ParquetFile]:
+    with fsspec.open(place, "rb") as raw:
+        index = pq.read_metadata(raw)
+        packed = ["text"] if "text" in index.schema.to_arrow_schema().names else None
         raw.seek(0)
-        with pq.ParquetFile(raw, pre_buffer=False, read_dictionary=packed) as table:
+        with pq.ParquetFile(raw, metadata=index, pre_buffer=False, read_dictionary=packed) as table:
             yield table
 
 

@@ -20,18 +20,27 @@ _PACKINGS = (".gz", ".xz", ".bz2", ".zst")
 
 @dataclass(frozen=True)
 class Part:
-    """Bytes `begin` to `end` (None: all that follow) of a file or URL; of Parquet, these row groups instead."""
+    """Bytes `begin` to `end` (None: all that follow) of a file or URL; of Parquet, these row groups instead.
+
+    A `file` without a folder of its own lies in `folder`, wherever the reader works.
+    """
 
     file: str
     kind: Kind
     packing: str
     begin: int = 0
     end: int | None = None
+    folder: str = ""
 
     @property
     def remote(self) -> bool:
         """Whether the file is a URL."""
         return is_remote(self.file)
+
+    @property
+    def place(self) -> str:
+        """What is opened; `file` is how it is named."""
+        return self.file if self.remote else (Path(self.folder) / self.file).as_posix()
 
 
 def is_remote(source: str) -> bool:
@@ -42,7 +51,8 @@ def is_remote(source: str) -> bool:
 def plan(sources: Sequence[str], part_bytes: int | None = None) -> list[Part]:
     """The parts of files, folders (read through, by name, hidden files passed over) and URLs, in the order given.
 
-    Files that can be read from the middle are cut into parts of about `part_bytes`; all stay whole without it. Raises
+    Files that can be read from the middle are cut into parts of about `part_bytes`, Parquet between row groups; all
+    stay whole without it. Raises
     InputError listing everything that is missing, empty or unreadable, UsageError where a package is missing.
     """
     problems: list[Problem] = []
@@ -56,17 +66,29 @@ def _parts(source: str, part_bytes: int | None, problems: list[Problem]) -> Iter
     for file, size in _files(source, problems):
         name = file.lower()
         packing = next((end for end in _PACKINGS if name.endswith(end)), "")
-        whole = Part(file, _KINDS.get(Path(name.removesuffix(packing)).suffix, "text"), packing)
+        kind = _KINDS.get(Path(name.removesuffix(packing)).suffix, "text")
+        whole = Part(file, kind, packing, folder=Path.cwd().as_posix())
         if size == 0:
             problems.append(located(file, 0, "file", "", "the file is empty", "leave it out"))
         elif whole.kind == "rows":
-            yield from (replace(whole, begin=group, end=group + 1) for group in range(formats().row_groups(file)))
+            yield from (replace(whole, begin=begin, end=end) for begin, end in _groups(file, part_bytes))
         elif packing or not size or part_bytes is None:
             yield whole
         else:
             begins = range(0, size, part_bytes)
             yield from (replace(whole, begin=begin, end=begin + part_bytes) for begin in begins[:-1])
             yield replace(whole, begin=begins[-1])
+
+
+def _groups(file: str, part_bytes: int | None) -> Iterator[tuple[int, int]]:
+    """Row groups that follow one another, together about `part_bytes`; each opening of a file reads its whole index."""
+    sizes = formats().row_groups(file)
+    begin = held = 0
+    for end, size in enumerate(sizes, 1):
+        held += size
+        if end == len(sizes) or (part_bytes is not None and held >= part_bytes):
+            yield begin, end
+            begin, held = end, 0
 
 
 def _files(source: str, problems: list[Problem]) -> Iterator[tuple[str, int | None]]:

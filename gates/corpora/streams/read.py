@@ -158,7 +158,7 @@ def _parsed(part: Part, number: int, line: bytes, problems: list[Problem]) -> by
 
 
 def _row_documents(part: Part, problems: list[Problem]) -> Iterator[Document]:
-    for number, text in enumerate(formats().texts(part.file, part.begin, part.end), 1):
+    for number, text in enumerate(formats().texts(part.place, part.file, part.begin, part.end), 1):
         if not isinstance(text, str):
             problems.append(located(part.file, number, "text", shown(text), "must be there, and a string"))
         yield Document(number, text.encode("utf-8", "surrogatepass") if isinstance(text, str) else None)
@@ -173,7 +173,7 @@ def _too_long(part: Part) -> InputError:
 def _opened(part: Part, context: int) -> Iterator[IO[bytes]]:
     """The part's file, unpacked, `context` bytes before the part."""
     try:
-        with formats().remote(part.file) if part.remote else Path(part.file).open("rb") as raw:
+        with formats().remote(part.file) if part.remote else Path(part.place).open("rb") as raw:
             if part.packing == ".zst":
                 yield formats().unpacked(raw)
             elif part.packing:

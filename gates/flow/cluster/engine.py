@@ -6,18 +6,20 @@ are gone; a part whose worker dies is read again by another.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from distributed import Client, KilledWorker, as_completed
+from distributed import Client, Future, KilledWorker, as_completed
 
 from gates import __version__
 from gates.errors import GatesError, UsageError
+from gates.flow.overlap import PART_BYTES
 from gates.spec.source import printable
 
-PART_BYTES = 256 << 20
-"""A part takes a core some seconds: long beside what a task costs, short beside what is lost with a worker."""
+_LOOK_S = 5.0
+"""How long nothing may arrive before it is asked whether there are workers at all."""
 
 _Shared = TypeVar("_Shared")
 _Item = TypeVar("_Item")
@@ -25,45 +27,74 @@ _Result = TypeVar("_Result")
 
 
 class Cluster:
-    """The workers of a running dask scheduler; `progress` is told (parts done, all parts)."""
+    """The workers of a running dask scheduler; `progress` is told (parts done, all parts), `note` what holds it up."""
 
-    def __init__(self, client: Client, progress: Callable[[int, int], None], part_bytes: int = PART_BYTES) -> None:
-        self.part_bytes = part_bytes
-        self._client, self._progress = client, progress
+    part_bytes: int | None = PART_BYTES
+
+    def __init__(
+        self, client: Client, progress: Callable[[int, int], None], note: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._client, self._progress, self._note = client, progress, note
 
     def run(
         self, make: Callable[[], _Shared], work: Callable[[_Shared, _Item], _Result], items: Sequence[_Item]
     ) -> Iterator[_Result]:
         """`work` of what `make` gives and each item, in the order of the items.
 
-        Raises what the work raises, and GatesError when one part has killed every worker that read it.
+        Raises what the work raises, UsageError where a worker has another version of gates, and GatesError when one
+        part has killed every worker that read it or the scheduler is gone.
         """
         shared = self._client.submit(make, pure=False)
-        futures = [self._client.submit(work, shared, item, pure=False) for item in items]
-        results: list[_Result | None] = [None] * len(items)
+        futures = [self._client.submit(at_version, __version__, work, shared, item, pure=False) for item in items]
         numbers = {future.key: number for number, future in enumerate(futures)}
+        results: dict[int, _Result] = {}
         try:
-            for done, (future, result) in enumerate(
-                as_completed(futures, loop=self._client.loop, with_results=True), 1
-            ):
+            for future, result in self._arriving(futures):
+                if future.status != "finished":
+                    raise GatesError(
+                        f"the scheduler of the cluster is gone, {len(results)} of {len(items)} parts done",
+                        next_step="start it and its workers again, then give the same command",
+                    )
                 results[numbers[future.key]] = result
-                self._progress(done, len(items))
+                self._progress(len(results), len(items))
         except KilledWorker as error:
             raise GatesError(
                 f"workers of the cluster died again and again: {printable(str(error))}",
                 next_step="look at the workers' logs; they may need more memory",
             ) from error
-        return (result for result in results if result is not None)
+        return (results.pop(number) for number in range(len(items)))
+
+    def _arriving(self, futures: Sequence[Future[_Result]]) -> Iterator[tuple[Future[_Result], _Result]]:
+        """Each future and its result as they end; where nothing does, for want of workers, that is said once."""
+        ready = as_completed(futures, loop=self._client.loop, with_results=True)
+        quiet_since, said = time.monotonic(), False
+        while not ready.is_empty():
+            if ready.has_ready():
+                yield next(ready)
+                quiet_since, said = time.monotonic(), False
+            elif time.monotonic() - quiet_since > _LOOK_S and self._client.status == "running" and not said:
+                quiet_since = time.monotonic()
+                if not self._client.nthreads():
+                    said = True
+                    self._note("the cluster has no worker left; waiting for one: dask worker HOST:PORT")
+            else:
+                time.sleep(0.02)
 
 
 @contextmanager
-def connected(address: str, progress: Callable[[int, int], None], *, timeout_s: float = 30) -> Iterator[Cluster]:
+def connected(
+    address: str,
+    progress: Callable[[int, int], None],
+    note: Callable[[str], None] = lambda _: None,
+    *,
+    timeout_s: float = 30,
+) -> Iterator[Cluster]:
     """The workers of the scheduler at dask://HOST:PORT.
 
     Raises UsageError where no scheduler or worker answers in time, or where a worker has another version of gates.
     """
     scheme, _, place = address.partition("://")
-    if scheme != "dask" or not place:
+    if scheme != "dask" or not _is_place(place):
         raise UsageError(f"--engine {printable(address)}: no such engine", next_step="give dask://HOST:PORT")
     try:
         client = Client(f"tcp://{place}", timeout=timeout_s, set_as_default=False)
@@ -81,7 +112,12 @@ def connected(address: str, progress: Callable[[int, int], None], *, timeout_s: 
                 next_step=f"start some: dask worker {printable(place)}",
             ) from None
         _refuse_others(client)
-        yield Cluster(client, progress)
+        yield Cluster(client, progress, note)
+
+
+def _is_place(place: str) -> bool:
+    host, _, port = place.rpartition(":")
+    return bool(host) and port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16
 
 
 def version() -> str:
@@ -89,11 +125,21 @@ def version() -> str:
     return __version__
 
 
+def at_version(wanted: str, work: Callable[[_Shared, _Item], _Result], shared: _Shared, item: _Item) -> _Result:
+    """The work, by this very version. Raises UsageError by another: workers may come after all were asked."""
+    if version() != wanted:
+        raise _unlike(wanted, [f"one of them has {version()}"])
+    return work(shared, item)
+
+
 def _refuse_others(client: Client) -> None:
     found = client.run(version, on_error="return")
-    wrong = sorted(f"{worker}: {answer}" for worker, answer in found.items() if answer != __version__)
-    if wrong:
-        raise UsageError(
-            f"workers without gates {__version__}: {printable('; '.join(wrong))}",
-            next_step=f'install "voice-gates[cluster]=={__version__}" where the workers run',
-        )
+    if wrong := sorted(f"{worker}: {answer}" for worker, answer in found.items() if answer != __version__):
+        raise _unlike(__version__, wrong)
+
+
+def _unlike(wanted: str, found: Sequence[str]) -> UsageError:
+    return UsageError(
+        f"workers without gates {wanted}: {printable('; '.join(found))}",
+        next_step=f'install "voice-gates[cluster]=={wanted}" where the workers run',
+    )
