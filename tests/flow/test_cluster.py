@@ -16,7 +16,7 @@ from pathlib import Path
 import dask
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, Future, LocalCluster
 
 from gates.corpora.files import NamedText
 from gates.errors import GatesError, InputError, RecordError, UsageError
@@ -148,20 +148,22 @@ def number(_: object, item: int) -> int:
     return item
 
 
-def test_a_cluster_that_dies_is_waited_for_while_its_scheduler_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_without_workers_is_waited_for_and_one_that_drops_the_work_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(engine_module, "_LOOK_S", 0.1)
     told: list[str] = []
-    with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=":0") as dying:
+    with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=":0") as empty:
 
         def bring(note: str) -> None:
             told.append(note)
-            dying.scale(1)
+            empty.scale(1)
 
-        with Client(dying, timeout=1, set_as_default=False) as client:
+        with Client(empty, set_as_default=False) as client:
             assert list(Cluster(client, lambda *_: None, bring).run(dict, number, [3, 1])) == [3, 1]
-            gone = Cluster(client, lambda *_: dying.sync(dying.scheduler.close))
-            with pytest.raises(GatesError, match="the scheduler of the cluster is gone, 1 of 2 parts done"):
-                gone.run(dict, hold, [False, True])
+            gone = Cluster(client, lambda *_: client.cancel([Future(key, client) for key in [*client.futures]]))
+            with pytest.raises(GatesError, match="the cluster dropped the work, 1 of 2 parts done"):
+                gone.run(dict, hold, [False, True])  # as a client does whose scheduler is gone
             RELEASED.set()
     assert told == ["the cluster has no worker left; waiting for one: dask worker HOST:PORT"]
 

@@ -42,7 +42,7 @@ class Cluster:
         """`work` of what `make` gives and each item, in the order of the items.
 
         Raises what the work raises, UsageError where a worker has another version of gates, and GatesError when one
-        part has killed every worker that read it or the scheduler is gone.
+        part has killed every worker that read it or the cluster drops the work, as when its scheduler is gone.
         """
         shared = self._client.submit(make, pure=False)
         futures = [self._client.submit(at_version, __version__, work, shared, item, pure=False) for item in items]
@@ -52,8 +52,8 @@ class Cluster:
             for future, result in self._arriving(futures):
                 if future.status != "finished":
                     raise GatesError(
-                        f"the scheduler of the cluster is gone, {len(results)} of {len(items)} parts done",
-                        next_step="start it and its workers again, then give the same command",
+                        f"the cluster dropped the work, {len(results)} of {len(items)} parts done",
+                        next_step="see whether its scheduler runs, or was started anew; then give the same command again",
                     )
                 results[numbers[future.key]] = result
                 self._progress(len(results), len(items))
