@@ -89,8 +89,10 @@ def test_parquet_is_read_by_row_groups_and_remote_files_as_local_ones(tmp_path: 
     pq.write_table(
         pyarrow.table({"id": [1, 2, 3], "text": ["one", "two", "three"]}), tmp_path / "a.parquet", row_group_size=2
     )
-    parts = plan([str(tmp_path / "a.parquet")])
+    parts = plan([str(tmp_path / "a.parquet")], 1)
     assert [[document.text for document in documents_of(part)] for part in parts] == [[b"one", b"two"], [b"three"]]
+    (whole,) = plan([str(tmp_path / "a.parquet")], 1 << 20)
+    assert [document.text for document in documents_of(whole)] == [b"one", b"two", b"three"]
     memory = fsspec.filesystem("memory")
     memory.pipe("/books/b.txt", b"a line\nanother one\n")
     memory.pipe("/books/.hidden", b"no")
@@ -98,6 +100,21 @@ def test_parquet_is_read_by_row_groups_and_remote_files_as_local_ones(tmp_path: 
     assert (
         b"".join(piece for part in plan(["memory://books"], 9) for piece in text_of(part)) == b"a line\nanother one\n"
     )
+
+
+def test_a_part_is_found_from_another_folder_under_the_name_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("here", "utf-8")
+    pq.write_table(pyarrow.table({"text": ["there"]}), tmp_path / "b.parquet")
+    monkeypatch.chdir(tmp_path)
+    text, rows = plan(["a.txt", "b.parquet"])
+    monkeypatch.chdir("/")  # as a worker
+    assert (text.file, *text_of(text)) == ("a.txt", b"here")
+    assert [document.text for document in documents_of(rows)] == [b"there"]
+    (tmp_path / "b.parquet").unlink()
+    with pytest.raises(InputError, match=r"  b\.parquet: file: cannot be read"):
+        list(documents_of(rows))
 
 
 def test_a_long_line_is_cut_at_blanks_unless_it_may_hold_italics(small: None) -> None:
