@@ -110,7 +110,7 @@ def test_a_part_is_found_from_another_folder_under_the_name_given(
     monkeypatch.chdir(tmp_path)
     text, rows = plan(["a.txt", "b.parquet"])
     monkeypatch.chdir("/")  # as a worker
-    assert (text.file, *text_of(text)) == ("a.txt", b"here")
+    assert (text.file, b"".join(text_of(text))) == ("a.txt", b"here")
     assert [document.text for document in documents_of(rows)] == [b"there"]
     (tmp_path / "b.parquet").unlink()
     with pytest.raises(InputError, match=r"  b\.parquet: file: cannot be read"):

@@ -53,7 +53,7 @@ class Cluster:
                 if future.status != "finished":
                     raise GatesError(
                         f"the cluster dropped the work, {len(results)} of {len(items)} parts done",
-                        next_step="see whether its scheduler runs or was started anew; then give the same command again",
+                        next_step="see whether its scheduler runs or was started anew, then give the same command",
                     )
                 results[numbers[future.key]] = result
                 self._progress(len(results), len(items))
