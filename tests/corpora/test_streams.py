@@ -17,6 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gates.corpora.cluster import pages
 from gates.corpora.streams import read
 from gates.corpora.streams.plan import Part, plan
 from gates.corpora.streams.read import documents_of, text_of
@@ -115,6 +116,50 @@ def test_a_part_is_found_from_another_folder_under_the_name_given(
     (tmp_path / "b.parquet").unlink()
     with pytest.raises(InputError, match=r"  b\.parquet: file: cannot be read"):
         list(documents_of(rows))
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+@pytest.mark.parametrize("settings", [{}, {"use_dictionary": False}, {"data_page_version": "2.0"}])
+def test_the_pages_of_a_column_are_found_and_bound_what_it_unpacks_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str, settings: dict[str, object]
+) -> None:
+    words = [f"row {number} " * 200 for number in range(500)]
+    path = tmp_path / "a.parquet"
+    table = pyarrow.table({"id": range(500), "text": words})
+    pq.write_table(table, path, compression=compression, data_page_size=10_000, **settings)
+    column = pq.read_metadata(path).row_group(0).column(1)
+    (part,) = plan([str(path)])
+    monkeypatch.setattr(pages, "LARGEST", column.total_uncompressed_size)
+    assert [document.text for document in documents_of(part)] == [text.encode() for text in words]
+    monkeypatch.setattr(pages, "LARGEST", column.total_uncompressed_size - 1)
+    with pytest.raises(InputError, match=r"a\.parquet: row group 0, text = [\d,]+ bytes: by the footer, more than"):
+        list(documents_of(part))
+
+
+def test_a_footer_that_promises_less_than_its_pages_unpack_to_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "LARGEST", 2**20)
+    path = tmp_path / "a.parquet"
+    pq.write_table(pyarrow.table({"text": ["a" * 2**21]}), path, compression="zstd", use_dictionary=False)
+    column = pq.read_metadata(path).row_group(0).column(0)
+    path.write_bytes(path.read_bytes().replace(_varint(column.total_uncompressed_size), _varint(1000, 4)))
+    assert path.stat().st_size < 2000
+    assert pq.read_metadata(path).row_group(0).column(0).total_uncompressed_size == 1000
+    with pytest.raises(
+        InputError, match=r"text = 2,097,\d+ bytes: by its pages, more than the 1,048,576 bytes"
+    ) as told:
+        list(documents_of(plan([str(path)])[0]))
+    assert "smaller row groups" in str(told.value)
+
+
+def _varint(number: int, length: int = 0) -> bytes:
+    """A number as Parquet's footer has it, in so many bytes."""
+    left, found = number << 1, []
+    while left or len(found) < length:
+        found.append(left & 127 | 128)
+        left >>= 7
+    return bytes([*found[:-1], found[-1] & 127])
 
 
 def test_a_long_line_is_cut_at_blanks_unless_it_may_hold_italics(small: None) -> None:

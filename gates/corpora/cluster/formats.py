@@ -12,6 +12,7 @@ import fsspec
 import pyarrow
 import pyarrow.parquet as pq
 
+from gates.corpora.cluster.pages import check_sizes
 from gates.errors import InputError, UsageError
 from gates.spec.source import located, printable
 
@@ -60,9 +61,10 @@ def row_groups(file: str) -> list[int]:
 def texts(place: str, file: str, begin: int, end: int) -> Iterator[str | None]:
     """The column `text` of row groups `begin` to `end` (that one excluded) of what is at `place`, named `file`.
 
-    It stays a dictionary where it is one, for a file of a few bytes may name one long text a million times.
+    It stays a dictionary where it is one, for a file of a few bytes may name one long text a million times. Raises
+    InputError where a row group's texts unpack to more than `pages.LARGEST`, before they do.
     """
-    with explained(file), _table(place) as table:
+    with explained(file), _table(place) as (raw, table):
         if "text" not in table.schema_arrow.names:
             raise InputError(
                 "the texts cannot be used:",
@@ -72,6 +74,8 @@ def texts(place: str, file: str, begin: int, end: int) -> Iterator[str | None]:
                     ),
                 ),
             )
+        for group in range(begin, end):
+            check_sizes(file, raw, table.metadata, group)
         for batch in table.iter_batches(batch_size=_ROWS, row_groups=range(begin, end), columns=["text"]):
             yield from (value.as_py() for value in batch.column(0))
 
@@ -89,13 +93,13 @@ def explained(file: str) -> Iterator[None]:
 
 
 @contextmanager
-def _table(place: str) -> Iterator[pq.ParquetFile]:
+def _table(place: str) -> Iterator[tuple[IO[bytes], pq.ParquetFile]]:
     with fsspec.open(place, "rb") as raw:
         index = pq.read_metadata(raw)
         packed = ["text"] if "text" in index.schema.to_arrow_schema().names else None
         raw.seek(0)
         with pq.ParquetFile(raw, metadata=index, pre_buffer=False, read_dictionary=packed) as table:
-            yield table
+            yield raw, table
 
 
 def _hidden(name: str, folder: str) -> bool:
