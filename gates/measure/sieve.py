@@ -78,21 +78,16 @@ class Sieve:
         """A part of a document, given as flat words, without what no text holds."""
         starts, at = self._shared(flat)
         keep = self.n - 1
-        ends = np.append(starts[1:], len(flat))
         return Sifted(
             count=starts.size,
-            head=tuple(split(flat[: ends[keep - 1]])) if starts.size > keep > 0 else tuple(split(flat))[:keep],
-            tail=tuple(split(flat[starts[-keep] :])) if starts.size > keep > 0 else tuple(split(flat))[:keep],
-            stretches=tuple(
-                Stretch(first, tuple(split(flat[starts[first] : ends[last - 1]])))
-                for first, last in self._stretches(at)
-            ),
+            head=_words(flat, starts, 0, keep),
+            tail=_words(flat, starts, max(0, starts.size - keep), starts.size),
+            stretches=tuple(Stretch(first, _words(flat, starts, first, last)) for first, last in self._stretches(at)),
         )
 
     def sift_batch(self, flat: bytes) -> tuple[list[int], list[tuple[int, tuple[Stretch, ...]]]]:
         """How many words each document of a flat batch has, and those of them (from 0) that hold what texts hold."""
         starts, at = self._shared(flat)
-        ends = np.append(starts[1:], len(flat))
         borders = np.flatnonzero(np.frombuffer(flat, dtype=np.uint8)[starts] == BORDER[0])
         begins = np.concatenate([[0], borders + 1])
         counts = np.append(borders, starts.size) - begins
@@ -102,7 +97,7 @@ class Sieve:
         for own in np.split(at, cuts) if at.size else []:
             for first, last in self._stretches(own):
                 number = int(np.searchsorted(borders, first))
-                words = tuple(split(flat[starts[first] : ends[last - 1]]))
+                words = _words(flat, starts, first, last)
                 found.setdefault(number, []).append(Stretch(first - int(begins[number]), words))
         return counts.tolist(), [(number, tuple(stretches)) for number, stretches in found.items()]
 
@@ -141,6 +136,12 @@ class Sieve:
             cuts = np.flatnonzero(np.diff(at) > self.n)
             first, last = at[np.concatenate([[0], cuts + 1])], at[np.append(cuts, at.size - 1)] + self.n
             yield from zip(first.tolist(), last.tolist(), strict=True)
+
+
+def _words(flat: bytes, starts: _Places, first: int, last: int) -> tuple[str, ...]:
+    """The words from `first` to `last` (that one excluded, and perhaps more than there are) of those that begin so."""
+    begin, end = (int(starts[k]) if k < starts.size else len(flat) for k in (first, last))
+    return tuple(split(flat[begin:end]))
 
 
 def _add(stretches: list[Stretch], more: Sequence[Stretch], shift: int) -> None:

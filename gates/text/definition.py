@@ -42,6 +42,8 @@ def normalise(text: str) -> str:
 
 def _replaced(text: str, table: Mapping[int, str | None]) -> str:
     """As `text.translate(table)`, which looks every character up; no replacement holds a character of the table."""
+    if len(text) < len(table):
+        return text.translate(table)
     for code, by in table.items():
         text = text.replace(chr(code), by or "")
     return text
