@@ -162,6 +162,17 @@ def _varint(number: int, length: int = 0) -> bytes:
     return bytes([*found[:-1], found[-1] & 127])
 
 
+def test_an_xz_of_several_streams_is_read_whole_and_one_of_a_huge_dictionary_is_not(tmp_path: Path) -> None:
+    text = b"It was a dark night.\n" * 50_000
+    (tmp_path / "a.txt.xz").write_bytes(lzma.compress(text) + bytes(8) + lzma.compress(b"The end.\n") + bytes(4))
+    huge = lzma.compress(b"words", filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 512 * 2**20}])
+    (tmp_path / "b.txt.xz").write_bytes(huge)
+    first, second = plan([str(tmp_path)])
+    assert b"".join(text_of(first)) == text + b"The end.\n"
+    with pytest.raises(InputError, match=r"b\.txt\.xz: file: cannot be read: Memory usage limit exceeded"):
+        list(text_of(second))
+
+
 def test_a_long_line_is_cut_at_blanks_unless_it_may_hold_italics(small: None) -> None:
     def pieces(text: str, path: str = "memory://long.txt") -> list[bytes]:
         fsspec.filesystem("memory").pipe("/long.txt", text.encode())

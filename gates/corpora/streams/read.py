@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from gates.corpora.files import read_line, unusable
+from gates.corpora.streams import xz
 from gates.corpora.streams.extra import formats
 from gates.corpora.streams.plan import Part
 from gates.errors import InputError, Problem
@@ -25,7 +26,7 @@ _CONTEXT = 3  # bytes before a cut that tell whether a hyphen breaks a word ther
 _HYPHEN_ENDS = b"-\xad\x90"
 _OPENERS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
     ".gz": lambda raw: cast("IO[bytes]", gzip.GzipFile(fileobj=raw)),
-    ".xz": lambda raw: cast("IO[bytes]", lzma.LZMAFile(raw)),  # noqa: SIM115 - closed with what it reads
+    ".xz": xz.unpacked,
     ".bz2": lambda raw: cast("IO[bytes]", bz2.BZ2File(raw)),
 }
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
