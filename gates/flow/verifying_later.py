@@ -14,7 +14,7 @@ from gates.flow.rescoring import derive_again
 from gates.record.body import check_report, said
 from gates.record.files import stored_bytes
 from gates.record.ledger import Ledger, Stored
-from gates.record.recheck import rechecks, store_of
+from gates.record.recheck import read_plan, rechecks, store_of
 from gates.record.rescore import check_words, folder_of, rescores
 from gates.record.share import Share
 from gates.record.store import RunStore
@@ -60,13 +60,14 @@ def _check_recheck(places: tuple[Path, Path], begun: Stored, done: Stored | None
     store = RunStore(reports, begun.entry.gate, said(begun, "run", int))
     run, where = store.folder, store_of(store, begun).folder
     if done is None:
+        read_plan(store_of(store, begun), begun)
         notes.not_derived.append(f"{where} is not finished")
         return
     finished = read_run(run)
     recorded, derived = rederive(finished, cache, begun, done)
     for name in ("plan.json", "recheck.json", "generations.jsonl", "judgements.jsonl"):
         refuse_bent(where / name, stored_bytes(where / name))
-    check_told(done, {"outcome": recorded.outcome.value})
+    check_told(done, {"recheck": said(begun, "recheck", int), "outcome": recorded.outcome.value})
     notes.guard(partial(check_report, where / "report.md", report_of(finished, begun, recorded), done, "this recheck"))
     if isinstance(derived, str):
         notes.not_derived.append(f"{where}: {derived}")

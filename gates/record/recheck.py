@@ -118,7 +118,10 @@ def read_plan(store: RunStore, started: Stored) -> RecheckPlan | None:
     path = store.folder / "plan.json"
     if not path.is_file():
         return None
-    return RecheckPlan.parse(read_recorded(path, said(started, "plan_sha256", str)), where=str(path))
+    plan = RecheckPlan.parse(read_recorded(path, said(started, "plan_sha256", str)), where=str(path))
+    if plan.arm != said(started, "arm", str):
+        raise TamperedError(f"{path}: it is not of the arm that the ledger names")
+    return plan
 
 
 def read_recheck(store: RunStore, ended: Stored) -> Recheck:

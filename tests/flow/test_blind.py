@@ -6,6 +6,7 @@ import io
 import json
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -19,6 +20,7 @@ from gates.record.votes import Choice, Votes, tallies
 from gates.report.blind import readers_table, share
 from tests.finished import finished_run, two_voices, world_of
 from tests.flow.conftest import gates
+from tests.flow.test_forged import rebuild
 
 
 @pytest.fixture
@@ -123,6 +125,35 @@ def test_forged_votes_are_found(reading: Reading, desk: BlindDesk) -> None:
         check_votes(reading, entries)
     votes.vote(strange.model_copy(update={"arm": "nobody"}), Choice(author=0, best=0), run, desk.world.stamp())
     assert "no arm of" in gates("read", reading.run.store.folder).stdout
+
+
+def test_each_word_of_the_ledger_on_votes_is_held_against_them(reading: Reading, desk: BlindDesk) -> None:
+    desk.say("1", {"author": 0, "best": 1})
+    enter_votes(desk.blind, desk.world)
+    ledger = Ledger(reading.run.workspace / "prereg")
+    known = ledger.entries()[-1].entry.body
+    (tally,) = known["readers"]  # type: ignore[misc, union-attr]
+    share = {"hits": 3, "n": 2, "rate": 0.25, "low": 0.1, "high": 0.9}
+    assert not share.items() & tally["author"]["author"].items()
+    forged: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+        ({"run": 2}, ("no such run had begun",)),
+        ({"lines": 2}, ("votes.jsonl",)),
+        ({"lines_sha256": "0" * 64}, ("votes.jsonl",)),
+        ({"readers": []}, ("readers: stored [], derived",)),
+        ({"readers": [{**tally, "by": "bob", "arm": "one", "best": {}}]}, (".by: ", ".arm: ", ".best.base: ")),
+        (
+            {"readers": [{**tally, "author": {**tally["author"], "author": share}}]},
+            tuple(f".author.author.{word}: stored {said}, " for word, said in share.items()),
+        ),
+    ]
+    kept = ledger.path.read_bytes(), ledger.head_path.read_bytes()
+    for words, told in forged:
+        rebuild(reading.run.workspace, lambda kind, body, words=words: body.update(words if kind == "votes" else {}))
+        breaks = " ".join(verify_of(reading)[0])
+        assert [said for said in told if said not in breaks] == [], (words, breaks)
+        ledger.path.write_bytes(kept[0])
+        ledger.head_path.write_bytes(kept[1])
+    assert verify_of(reading) == ((), ())
 
 
 def test_without_the_held_out_text_there_is_no_blind_reading(reading: Reading, tmp_path: Path) -> None:

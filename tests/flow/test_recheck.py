@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from gates.flow.sample import sample_seeds
+from gates.flow.verifying import verify
 from gates.record.ledger import Ledger
 from gates.record.recheck import RecheckPlan
 from gates.records import sha256
 from tests.flow.conftest import Ended, gates
+from tests.flow.test_forged import rebuild
 from tests.flow.threaded import Seat, running
 from tests.record.test_signing import make_key
 from tests.seat.faulty import Request, Wire, answer, card, error
@@ -121,6 +123,35 @@ def test_the_same_voice_passes_and_is_derived_again(run: Path, seat: Voice) -> N
     assert axes["same_voice"]["value"] == 0
     assert ledger(run)[-2:] == ["recheck", "rechecked"]
     assert gates("verify", run.parents[2]).returncode == 0
+
+
+def forged(kind: str, known: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Another word for each that the ledger says of a recheck, and one that it does not say.
+
+    Left out is which version of gates wrote the report: where this one words it alike, nothing hangs on it.
+    """
+    for word, said in known.items():
+        if word != "gates":
+            yield word, said + 1 if isinstance(said, int) else "0" * 64 if word.endswith("sha256") else "FAIL"
+    if kind == "rechecked":
+        yield "judgements_sha256", "0" * 64
+
+
+def test_each_word_of_the_ledger_on_a_recheck_is_held_against_it(run: Path, finished: Path) -> None:
+    assert gates("recheck", run).returncode == 0
+    workspace = run.parents[2]
+    records = Ledger(workspace / "prereg")
+    kept = records.path.read_bytes(), records.head_path.read_bytes()
+    for one in records.entries()[-2:]:
+        kind = one.entry.kind
+        for word, said in forged(kind, one.entry.body):
+            rebuild(
+                workspace, lambda of, body, at=(kind, word, said): body.update({at[1]: at[2]} if of == at[0] else {})
+            )
+            assert verify(workspace, finished / "cache").breaks != (), (kind, word)
+            records.path.write_bytes(kept[0])
+            records.head_path.write_bytes(kept[1])
+    assert verify(workspace, finished / "cache").exit_code == 0
 
 
 def test_every_record_of_a_recheck_is_signed_where_a_key_is_named(

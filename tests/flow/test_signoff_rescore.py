@@ -15,6 +15,7 @@ from gates.flow.inputs import load_inputs
 from gates.flow.review import Reading, open_reading
 from gates.flow.signed import check_signoffs
 from gates.flow.signoff import Decided
+from gates.flow.verifying import verify
 from gates.judge.standing import STANDINGS
 from gates.record.ledger import Ledger, Stamp
 from gates.record.signoff import write_signoff
@@ -278,6 +279,38 @@ def test_what_a_re_score_measured_otherwise_and_nobody_has_read_stands_against_i
     first = "the gate measures otherwise: the same texts were measured again"
     assert made.signoff.caveats[0] == first
     assert f"[{first}] **! INVALID (post-hoc)** by re-score 001" in made.readme.replace("\\[", "[").replace("\\]", "]")
+
+
+def test_a_re_scores_gate_that_asks_for_more_signers_has_its_way(passing: Reading, key: Path, tmp_path: Path) -> None:
+    """The sealed gate is content with one, and nobody takes fewer for it than the gate whose verdict they sign."""
+    run, workspace = passing.run.store.folder, passing.run.workspace
+    stricter = workspace / "prereg" / "stricter.yaml"
+    stricter.write_text(json.dumps(GATE | TWO | {"sign_off": {"signers": 2}}), "utf-8")
+    assert gates("rescore", run, "--gate", stricter, "--reason", "two of us").returncode in {0, 1, 4}
+    adapter = workspace / "prereg" / "one.gguf"
+
+    def released() -> bool:
+        return any(match.released for match in identify(workspace, adapter).matches)
+
+    first = signed(passing, key, decided=on("1", "ship"))
+    assert (first.signoff.signers, first.readme) == (2, "")
+    assert str(first.release).startswith(
+        "not released: 1 of 2 signatures by different people with different keys on re-"
+    )
+    told = gates("verify", workspace, "--adapter", adapter).stdout
+    assert ("everything holds" in told, "not released: 1 of 2 signatures" in told, released()) == (True, True, False)
+    # Somebody writes the sealed gate's number past the command, with a good signature.
+    ledger = Ledger(workspace / "prereg")
+    lines, head = ledger.path.read_bytes(), ledger.head_path.read_bytes()
+    with ledger.writing():
+        fewer = first.signoff.model_copy(update={"signers": 1})
+        write_signoff(passing.run.store, ledger, fewer, Stamp(fewer.at, "ann", key))
+    assert any(found.endswith("derived again it differs") for found in verify(workspace, passing.cache).breaks)
+    ledger.path.write_bytes(lines)
+    ledger.head_path.write_bytes(head)
+    read_all(passing, "two", "bob")
+    both = signed(passing, make_key(tmp_path / "keys", "second"), "bob", on("1", "ship"))
+    assert (both.release.complete, both.release.given, released()) == (True, 2, True)
 
 
 def test_a_number_that_two_branches_gave_names_neither(failing: Reading) -> None:
