@@ -13,7 +13,7 @@ from gates.errors import SeatError, UnfitSeatError
 from gates.seat.answers import Answer
 from gates.seat.client import SeatClient, SeatRequest
 from gates.seat.credit import check_route
-from gates.seat.faults import BrokenContractError, FaultError, TransientError, UnreachableError, printable
+from gates.seat.faults import BrokenContractError, FaultError, TransientError, printable
 from gates.seat.journal import Journal
 from gates.seat.pace import Pace
 from gates.seat.requests import judge_body, salted
@@ -69,8 +69,10 @@ async def ask(
     """Ask the judge of `cases` with `pace.concurrency` requests at a time; `write` is given the judgements.
 
     As `gates.seat.generate.generate` does: beside the loop, all that have come since it last returned.
-    A case that brings no yes or no is a judgement with `error`. Raises SeatError when going on is useless and
-    UnfitSeatError when something else than what was sealed answers; what was written stays.
+    A case to which the seat says neither yes nor no is a judgement with `error`. Raises SeatError when going on is
+    useless, or the attempts at a case are used up and nothing was said (no connection, cut off, timed out, busy), for
+    the network decides no axis; UnfitSeatError when something else than what was sealed answers. What was written
+    stays.
     """
     queue = iter(cases)
     slots = asyncio.Semaphore(pace.concurrency)
@@ -102,7 +104,7 @@ async def _settle(case: Case, client: SeatClient, bench: Bench, pace: Pace) -> J
             if fault.retryable and attempt < pace.attempts:
                 asked = fault.retry_after if isinstance(fault, TransientError) else None
                 await pace.sleep(pace.wait_s(attempt, asked))
-            elif fault.stops or isinstance(fault, UnreachableError):
+            elif fault.stops or not fault.answered:
                 raise SeatError(
                     f"judging stopped at {case.arm or 'a labelled text'}, {case.prompt}: {fault.message}",
                     next_step="see that the seat is up; then run the same command again: it continues",

@@ -16,7 +16,7 @@ from gates.spec.judging import ORDERS, question
 from gates.spec.load import load_gate
 from tests.flow.conftest import gates, lines, new_workspace
 from tests.flow.threaded import Seat, running
-from tests.seat.faulty import Request, Wire, answer
+from tests.seat.faulty import Request, Wire, answer, reset_mid_body
 from tests.small import BEATS, GATE, small_workspace
 
 LABELLED = [
@@ -207,6 +207,28 @@ def test_an_interrupted_judge_is_asked_for_the_rest_only(gate: Path, judge: Judg
     assert gates("run", gate).returncode in (0, 1, 3)
     assert judge.asked == 136 - before
     assert len(lines(folder / "judgements.jsonl")) == 136
+
+
+def test_an_answer_that_the_network_cuts_off_is_no_judgement(gate: Path, judge: Judge) -> None:
+    """One attempt, and the others are answered meanwhile: the run stops, and asks again when it goes on."""
+    tell = judge.tell
+
+    async def cut(request: Request, wire: Wire) -> None:
+        if judge.asked == 50:
+            judge.asked += 1
+            await reset_mid_body(request, wire)
+        else:
+            await tell(request, wire)
+
+    judge.seat.faulty.always = cut
+    stopped = gates("run", gate)
+    assert (stopped.returncode, "judging stopped at" in stopped.stderr, "it continues" in stopped.stderr) == (4, 1, 1)
+    path = gate.parents[1] / "reports/small/001/judgements.jsonl"
+    before = len(lines(path))
+    judge.asked = 100
+    assert gates("run", gate).returncode in (0, 1, 3)
+    assert judge.asked - 100 == 136 - before
+    assert [one["error"] for one in lines(path)] == [None] * 136
 
 
 def test_a_judgement_that_was_never_asked_for_is_found(gate: Path, judge: Judge) -> None:
