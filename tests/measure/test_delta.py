@@ -283,3 +283,14 @@ def test_a_word_of_one_text_in_a_hundred_and_one_is_kept_unless_culled() -> None
         most_frequent(texts, 2) == Counted(texts).most_frequent(2) == frame_of_texts(texts, mfw=2).words == ("a", "b")
     )
     assert most_frequent(texts, 2, culling=1.0) == Counted(texts).most_frequent(2, 1.0) == ("a",)
+
+
+def test_every_text_needs_no_more_than_its_share_of_the_culling() -> None:
+    texts = [["a", "b"], ["a"]] * 50
+    # b stands in half of the texts: 50 keeps it, 51 does not; one word asked of two is the more frequent one.
+    assert most_frequent(texts, 2, culling=50) == Counted(texts).most_frequent(2, 50) == ("a", "b")
+    assert most_frequent(texts, 2, culling=51) == Counted(texts).most_frequent(2, 51) == ("a",)
+    assert Counted([["b"], ["a", "a"]]).most_frequent(1) == ("a",)
+    assert Counted([["b"], ["a", "a"]]).most_frequent(0) == ()
+    counts = Counted([["a", "b", "b"]]).matrix(["b", "never"])
+    assert (counts.tolist(), counts.dtype) == ([[2, 0, 1]], np.dtype(np.int64))

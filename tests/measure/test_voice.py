@@ -324,3 +324,24 @@ def test_length_alone_moves_nothing(novels: tuple[Document, ...], capsys: pytest
         print(f"\nlength null: mean {np.mean(moves):+.4f}, standard error {error:.4f}, {len(moves)} pairs")  # noqa: T201 - it is to be read
     assert len(moves) == 2000
     assert abs(np.mean(moves)) <= 0.010
+
+
+def test_the_interval_of_two_prompts_by_hand() -> None:
+    """Resamples of two texts take the one twice in a quarter of cases, so that both ends are texts of one word."""
+    # The author writes a alone: z = (6, −2); a text of b alone has z = (−4, 8), cos −40 / √(40 · 80) = −1 / √2.
+    yardstick = Yardstick.of(SMALL, [("book", "a " * 400)], {}, words_per_seed=10)
+    base = count_arm((1,), [["b " * 90, "b " * 10]], yardstick)
+    arm = count_arm((1,), [["b " * 90, "a " * 10]], yardstick)
+    figures = measured(arm, base, yardstick)
+    low, high = figures.interval
+    assert high - low == pytest.approx(1 + 1 / 2**0.5)
+    # Three of four resamples are all or nearly all b, as far from the author as the base: their mean lies low.
+    assert high - figures.delta > 1.5 * (figures.delta - low)
+
+
+def test_the_draws_of_one_signature_stay_as_they_are() -> None:
+    """Figures of simulated arms as first computed: other draws need another version of the measure."""
+    figures = measured(*example(0))
+    assert figures.ceiling == pytest.approx(0.6352244449604775)
+    assert figures.interval == pytest.approx((0.011512330616487154, 0.3960615697560299))
+    assert figures.distances == pytest.approx((0.7497531423634107, 0.7825600051136286, 0.7698358561103226))
