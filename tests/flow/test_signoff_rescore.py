@@ -239,35 +239,6 @@ def test_what_a_sign_off_says_of_a_re_score_is_checked(passing: Reading, key: Pa
     assert told() == ""
 
 
-def test_a_re_score_whose_gate_asks_for_more_signers_takes_as_many(passing: Reading, key: Path, tmp_path: Path) -> None:
-    """The sealed gate asks for one; a sign-off that says one of the verdict of two could not have been made."""
-    run, ledger = passing.run, Ledger(passing.run.workspace / "prereg")
-    path = run.workspace / "prereg" / "both.yaml"
-    path.write_text(json.dumps(run.seal.gate.as_json() | {"sign_off": {"signers": 2}}), "utf-8")
-    ended = gates("rescore", run.store.folder, "--gate", path, "--reason", "two people", "--candidate", "two")
-    assert ended.returncode == 0, ended.stderr
-    lines, head = ledger.path.read_bytes(), ledger.head_path.read_bytes()
-    alone = signed(passing, key, decided=on("1", "ship"))
-    assert (alone.signoff.signers, alone.release.complete, alone.readme) == (2, False, "")
-    assert "1 of 2 signatures by different people" in str(alone.release)
-    adapter = run.workspace / "prereg" / "one.gguf"
-    assert not any(match.released for match in identify(run.workspace, adapter).matches)
-    read_all(passing, "two", "bob")
-    both = signed(passing, make_key(tmp_path / "keys", "second"), "bob", on("1", "ship"))
-    assert str(both.release).startswith("released, 2 of 2 signatures on re-score 001-")
-    assert any(match.released for match in identify(run.workspace, adapter).matches)
-    assert check_signoffs(passing, ledger.entries()) == []
-    ledger.path.write_bytes(lines)
-    ledger.head_path.write_bytes(head)
-    forged = alone.signoff.model_copy(update={"signers": 1})
-    with ledger.writing():
-        write_signoff(run.store, ledger, forged, Stamp(forged.at, "ann", key))
-    found = gates("verify", run.workspace)
-    assert (found.returncode, "the sign-off of two by ann: derived again it differs" in found.stdout) == (5, True), (
-        found
-    )
-
-
 def test_what_a_re_score_measured_otherwise_and_nobody_has_read_stands_against_it(passing: Reading, key: Path) -> None:
     run = passing.run
     path = run.workspace / "prereg" / "shorter.yaml"
