@@ -16,7 +16,6 @@ from gates.judge.verdict import judge, outcomes_of
 from gates.measure.figures import JudgeFigures, Unmeasured, ValidityFigures
 from gates.records import Outcome
 from gates.spec.limits import DamageAxis, Memorisation
-from gates.stats import paired_change
 from tests.judge.arms import SEEDS, a_gate, an_arm, damage_figures, measured, memorisation_figures, voice_figures
 
 PAIRWISE = Floor(RULES["pairwise-range@1"])
@@ -235,16 +234,6 @@ def test_the_arm_that_moved_further_is_preferred_whichever_is_named_first():
     for pair in (("a", "b"), ("b", "a")):
         found = compare(gate, arms, judge(gate, arms), *pair)
         assert (found.indistinguishable, found.preferred, found.chosen_by) == (False, "b", "voice")
-
-
-def test_the_interval_of_a_comparison_is_drawn_from_the_axis_and_the_seeds():
-    arm = an_arm(damage={**an_arm().damage, "ran_on": damage_figures((0.2, 0.3, 0.3, 0.4))})
-    gate, arms = a_gate(("a", "b"), tie_break=["ran_on"]), measured({"base": an_arm("base"), "a": an_arm(), "b": arm})
-    before, after = (np.array(arms.arms[name].damage["ran_on"].values).T for name in ("a", "b"))
-    alone = paired_change(before, after, 0.975, 10_000, axis_rng("ran_on", SEEDS))
-    (row,) = compare(gate, arms, judge(gate, arms), "a", "b").tie_break
-    assert row.reason == f"change {float(alone.low):+.3f} to {float(alone.high):+.3f} (95 %)"
-    assert row.test == "prompt-bootstrap|level:0.95"
 
 
 # Rechecks
