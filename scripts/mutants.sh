@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Mutation testing of gates/judge or gates/measure: scripts/mutants.sh judge [FOLDER]
 #
-# Works on a copy of what is committed, in an environment of its own, for hours on one core. Sentences are left as they
-# are (scripts/mutants.py). Then `FOLDER/venv/bin/mutmut results` (in FOLDER/gates) lists the survivors, and
-# `mutmut show NAME` shows one. The last results are in scripts/mutants.out.md.
+# Works on a copy of what is committed, in an environment of its own, for half an hour on two cores. Sentences are left
+# as they are (scripts/mutants.py). Then, in FOLDER/gates, `../venv/bin/mutmut results` lists the survivors, `mutmut
+# show NAME` shows one, and `mutmut results | ../venv/bin/python scripts/survivors.py tests/measure` tries them again,
+# each in a process of its own. The last results are in scripts/mutants.out.md.
 set -euo pipefail
 part=${1:?"name what is mutated: judge or measure"}
 folder=${2:-$(mktemp -d)}
