@@ -16,12 +16,13 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
+from gates.corpora.streams import xz
 from gates.errors import CorpusError
 
 _LARGEST_HEADER = 16_384
@@ -33,7 +34,11 @@ _READ_WHOLE = (
     tarfile.GNUTYPE_LONGLINK,
 )
 _ZIP = b"PK\x03\x04"
-_PACKED = (b"\xfd7zXZ\x00", b"\x1f\x8b", b"BZh")
+_PACKED: dict[bytes, Callable[[Path], IO[bytes]]] = {
+    b"\xfd7zXZ\x00": lambda source: xz.unpacked(source.open("rb")),
+    b"\x1f\x8b": lambda source: cast("IO[bytes]", gzip.open(source)),
+    b"BZh": lambda source: cast("IO[bytes]", bz2.open(source)),
+}
 # What the readers of the standard library raise for broken, encrypted or unknown archives.
 _BROKEN = (
     zipfile.BadZipFile,
@@ -168,9 +173,9 @@ class _Modest(tarfile.TarInfo):
 def _unpacked(source: Path) -> IO[bytes]:
     """The tar inside a compressed file, or the file itself; the caller closes it."""
     head = _head(source)
-    for magic, module in zip(_PACKED, (lzma, gzip, bz2), strict=True):
+    for magic, unpacked in _PACKED.items():
         if head.startswith(magic):
-            return cast("IO[bytes]", module.open(source))
+            return unpacked(source)
     return source.open("rb")
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import lzma
 import stat
 import tarfile
 import zipfile
@@ -114,3 +115,11 @@ def test_what_is_no_archive_is_an_error_with_a_next_step(tmp_path: Path, data: b
 def test_a_source_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"nowhere: cannot read: No such file"):
         list(members(tmp_path / "nowhere", ["a.txt"]))
+
+
+def test_a_dictionary_of_half_a_gigabyte_is_refused(tmp_path: Path) -> None:
+    path = tar(tmp_path / "a.tar", (tarfile.TarInfo("a.txt"), b"one"), mode="w")
+    huge = lzma.compress(path.read_bytes(), filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 512 * 2**20}])
+    (tmp_path / "a.tar.xz").write_bytes(huge)
+    with pytest.raises(CorpusError, match="not a readable folder, zip or tar archive: Memory usage limit exceeded"):
+        list(members(tmp_path / "a.tar.xz", ["a.txt"]))

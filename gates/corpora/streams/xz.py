@@ -25,6 +25,10 @@ class _Unpacked(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # typeshed takes any buffer
         while True:
             if self._stream.eof:
