@@ -36,8 +36,8 @@ _READ_WHOLE = (
 _ZIP = b"PK\x03\x04"
 _PACKED: dict[bytes, Callable[[Path], IO[bytes]]] = {
     b"\xfd7zXZ\x00": lambda source: xz.unpacked(source.open("rb")),
-    b"\x1f\x8b": lambda source: cast("IO[bytes]", gzip.open(source)),
-    b"BZh": lambda source: cast("IO[bytes]", bz2.open(source)),
+    b"\x1f\x8b": lambda source: cast("IO[bytes]", gzip.GzipFile(source)),
+    b"BZh": lambda source: cast("IO[bytes]", bz2.BZ2File(source)),
 }
 # What the readers of the standard library raise for broken, encrypted or unknown archives.
 _BROKEN = (
