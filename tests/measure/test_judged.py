@@ -46,14 +46,15 @@ def test_log_odds_are_of_both_orders_or_none() -> None:
 
 def test_a_judge_is_known_by_its_errors_on_labelled_texts() -> None:
     pairs = [(2.0, 1.0), (3.0, -1.0), (0.5, -0.5), (-2.0, -1.0), (1.0, -0.5), (-1.0, 0.5), (-0.1, -0.2)]
-    texts = labelled(True, True, True, False, False, False, False)
+    pairs += [(0.25, 0.5), (0.5, -0.5), (0.0, 2.0), (2.0, 0.0)]
+    texts = labelled(True, True, True, False, False, False, False, True, False, True, True)
     odds = {(None, number, 0): pair for number, pair in enumerate(pairs)}
     found = measure_judge(texts, odds, "voices-base")
     assert isinstance(found, JudgeFigures)
-    # Text 2 is a tie, and a tie is no yes; text 4 is taken for its beat; 1, 2, 4 and 5 are swayed by the order.
-    assert (found.on_beat, found.off_beat, found.missed, found.taken, found.swayed) == (3, 4, 1, 1, 4)
-    assert found.error_rate == pytest.approx(2 / 7)
-    assert (found.error_low, found.error_high) == clopper_pearson(2, 7, 0.95)
+    # Texts 2 and 8 are ties, and a tie is no yes; 4 is taken for its beat. The order sways 1, 2, 4, 5, 8, 9 and 10.
+    assert (found.on_beat, found.off_beat, found.missed, found.taken, found.swayed) == (6, 5, 1, 1, 7)
+    assert found.error_rate == pytest.approx(2 / 11)
+    assert (found.error_low, found.error_high) == clopper_pearson(2, 11, 0.95)
     assert found.signature == f"judged_on_beat@1|wording:{WORDING[:12]}|orders:2|model:voices-base"
 
 

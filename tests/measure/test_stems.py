@@ -52,6 +52,12 @@ def test_its_exceptions_are_those_of_nltk() -> None:
         assert stem(word) == NLTK(word), word
 
 
+def test_every_ending_after_every_kind_of_stem_is_cut_as_nltk_cuts_it() -> None:
+    middles = ("", "at", "bl", "iz", "tt", "on", "ee", "ow", "bet", "rabil")
+    made = [f"{begin}{middle}{ending}" for begin in BEGINNINGS for middle in middles for ending in ENDINGS]
+    assert [(word, stem(word)) for word in made] == [(word, NLTK(word)) for word in made]
+
+
 def test_the_nearest_beat_is_scikit_learns(root: Path) -> None:
     beats = tuple((root / "prereg" / "demo" / "beats.txt").read_text("utf-8").splitlines())
     said = [word for beat in beats for word in beat.split()]
