@@ -236,7 +236,7 @@ def test_a_judge_whose_seat_dies_goes_on_at_the_other(tmp_path: Path, seats: tup
     assert len({(j["arm"], j["prompt"], j["seed"], j["order"]) for j in found}) == len(found) == 2 * (20 + TEXTS)
     asked = Counter(j["seat"] for j in found)
     urls = [seat.faulty.url for seat in seats]
-    assert 0 < asked[urls[0]] < 30
+    assert 0 < asked[urls[0]] <= 30  # the answer it dies over may still go out
     assert asked.total() == asked[urls[0]] + asked[urls[1]]
     assert [j["seat"] for j in found] == sorted((j["seat"] for j in found), key=urls.index), "one, then the other"
     assert "as the judge: judging stopped at" in warnings(gate)
