@@ -199,3 +199,8 @@ def test_the_bootstrap_generator_hangs_on_axis_and_seeds_alone():
     # printf '["x",[1,2]]' | sha256sum
     expected = 0xC959E2527457492D8EB0A7728D3285804AEF6BBCA88BB2149B0650946CE2AB0E
     assert axis_rng("x", (1, 2)).bit_generator.seed_seq.entropy == expected
+
+
+def test_twice_the_floor_is_told_as_the_threshold():
+    found = judged_voice(times_floor=2.0)
+    assert (found.floor, found.threshold) == (pytest.approx(0.06), pytest.approx(0.12))

@@ -161,3 +161,9 @@ def test_an_axis_that_was_not_measured_is_named(missing):
     found = damage("ran_on", base, arm, DamageAxis(margin=0.5), Floor(RULES["pairwise-range@1"]), axis_rng("x", TWO))
     said = "base: not measured" if missing == "base" else "not measured"
     assert found == AxisVerdict(axis="ran_on", outcome=Outcome.INVALID, reason=said)
+
+
+def test_a_harm_is_told_in_times_of_its_floor():
+    before, after = damage_figures((0.25, 0.5, 0.5, 0.75), prompts=4), damage_figures((0.75,) * 4, prompts=4)
+    found = judged(before, after, DamageAxis(within="floor"))
+    assert (found.value, found.floor, found.times_floor) == (0.25, 0.5, 0.5)
