@@ -115,7 +115,7 @@ def compare(gate: Gate, measurements: Measurements, verdict: Verdict, a: str, b:
     difference = one.delta - other.delta
     inside = not exceeds(abs(difference), floor)
     axes = tuple(_axis(axis, gate, measurements, (a, b)) for axis in gate.tie_break)
-    chosen = next((axis for axis in axes if axis.prefers is not None), None) if inside else None
+    chosen = next((axis for axis in axes if axis.prefers is not None), None)
     preferred = (chosen.prefers if chosen else None) if inside else (a if difference > 0 else b)
     by = (chosen.axis if chosen else None) if inside else "voice"
     apart = f"{a} and {b} are {abs(difference):.3f} apart, the pairwise floor of the two is {floor:.3f}"

@@ -1,21 +1,22 @@
-"""What a verdict, a recheck and a table hand on to the parts that decide, and what they say where little is there."""
+"""What verdict, recheck and table hand on to the parts that decide (seeds, rules, names), and say of too little."""
 
 import numpy as np
 import pytest
 
 from gates.errors import UsageError
 from gates.judge.axes import axis_rng, validity, voice
-from gates.judge.compare import compare
+from gates.judge.compare import _axis, compare
 from gates.judge.damage import Limits, _prompts_to_decide, damage
-from gates.judge.floors import RULES, Floor, FloorRule, pairwise_calibrated, plugged
-from gates.judge.known import Known, against_known
-from gates.judge.recheck import SignedFloors, judge_recheck
+from gates.judge.floors import RULES, Floor, FloorRule, floor_rule, pairwise_calibrated, plugged
+from gates.judge.known import Known, KnownAnswer, against_known
+from gates.judge.recheck import SignedFloors, _recorded, judge_recheck
 from gates.judge.standing import Attempts, Counted, Tries
 from gates.judge.values import SeedValue, ValuesRule, judge_values
 from gates.judge.verdict import judge, outcomes_of
 from gates.measure.figures import JudgeFigures, Unmeasured, ValidityFigures
-from gates.records import Outcome
-from gates.spec.limits import DamageAxis, Memorisation
+from gates.records import Outcome, digest
+from gates.spec.limits import DamageAxis, Memorisation, Validity
+from gates.stats import paired_change
 from tests.judge.arms import SEEDS, a_gate, an_arm, damage_figures, measured, memorisation_figures, voice_figures
 
 PAIRWISE = Floor(RULES["pairwise-range@1"])
@@ -35,15 +36,31 @@ def counts(expected: int, present: int | None = None) -> ValidityFigures:
 def test_a_calibrated_rule_that_a_gate_asks_for_states_its_rate_and_wants_as_many_seeds():
     rule = pairwise_calibrated(0.05)
     assert rule.fixed_level is True
+    for base, candidate in ((np.zeros((9, 4)), np.zeros((9, 5))), (np.zeros(4), np.zeros(5))):
+        with pytest.raises(UsageError) as refused:
+            rule.floor(base, candidate, ())
+        assert refused.value.message == "pairwise-calibrated@1: 4 seeds against 5"
+        assert refused.value.next_step == "give both arms as many seeds, or use pairwise-range@1"
+
+
+def test_what_no_rule_can_do_is_refused_with_what_to_do():
     with pytest.raises(UsageError) as refused:
-        rule.floor(np.zeros((9, 4)), np.zeros((9, 5)), ())
-    assert refused.value.message == "pairwise-calibrated@1: 4 seeds against 5"
-    assert refused.value.next_step == "give both arms as many seeds, or use pairwise-range@1"
+        PAIRWISE.of(np.zeros(1), np.zeros(1))
+    assert (refused.value.message, refused.value.next_step) == (
+        "1 seed(s) have no spread",
+        "give every arm at least 2 seeds",
+    )
+    with pytest.raises(UsageError) as refused:
+        floor_rule("pairwise-range@1", 0.05)
+    assert (refused.value.message, refused.value.next_step) == (
+        "pairwise-range@1 has no alpha",
+        "leave alpha out, or use pairwise-calibrated@1",
+    )
 
 
 def test_a_foreign_rule_sees_both_arms_and_its_complaint_is_cut_at_200_characters():
-    apart = plugged(FloorRule("apart@1", lambda base, candidate, others: candidate.mean() - base.mean()))
-    assert apart.floor(np.zeros(4), np.full(4, 0.25), ()) == 0.25
+    apart = plugged(FloorRule("apart@1", lambda base, candidate, others: candidate.mean() - base.mean() + len(others)))
+    assert apart.floor(np.zeros(4), np.full(4, 0.25), (np.zeros(4),)) == 0.25
 
     def complain(*arms):
         raise ValueError("x" * 300)
@@ -85,6 +102,34 @@ def test_one_generation_that_recites_nothing_is_measured():
     found = voice(one, a_gate().voice, Memorisation(max_rate=0.1, max_heldout_rate=0.02), PAIRWISE)
     assert found.outcome is Outcome.PASS
     assert found.reason.endswith("; 0 of 1 generations recite the held-out text, at most 0.020 of them may")
+
+
+def test_one_seed_has_no_floor():
+    one = voice_figures((0.70,), (0.90,))
+    found = voice(an_arm(seeds=(1,), voice=one), a_gate().voice, None, PAIRWISE)
+    said = "1 distances and 1 word counts for 1 seeds; at least 2 are needed"
+    assert (found.outcome, found.reason) == (Outcome.INVALID, said)
+
+
+def test_what_no_generation_shows_is_not_judged():
+    none = an_arm(memorisation=memorisation_figures(0, 0))
+    found = voice(none, a_gate().voice, Memorisation(max_rate=0.1, max_heldout_rate=0.02), PAIRWISE)
+    assert found.outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize(
+    ("expected", "seeds", "fit"),
+    [(1, (1,), True), (3, (1,), True), (0, (1,), False), (3, (1, 2), False), (3, (), False)],
+)
+def test_generations_are_the_same_prompts_under_every_seed(expected, seeds, fit):
+    seen = ValidityFigures(
+        expected=expected, present=expected, errors=0, empty=0, repeated_seeds=0, prompt_mismatches=0
+    )
+    found = validity(an_arm(seeds=seeds, validity=seen), Validity())
+    said = f"{expected} generations cannot be the same prompts under {len(seeds)} seeds"
+    assert (found.outcome, found.reason) == (
+        (Outcome.PASS, f"{expected} of {expected} generations, fit to judge") if fit else (Outcome.INVALID, said)
+    )
 
 
 # Verdicts
@@ -133,18 +178,27 @@ def test_a_rule_sees_every_arm_but_the_two_it_compares():
     }
 
 
-def test_the_intervals_of_an_arm_are_drawn_from_its_own_axis_and_seeds():
-    base = an_arm("base")
-    worse = {**base.damage, "on_beat": damage_figures((0.7, 0.8, 0.7, 0.8), "lower", name="on_beat@1")}
-    control = an_arm("control", seeds=AGAIN, damage=worse)
-    gate = a_gate(("a",), ("again",))
-    found = judge(gate, measured({"base": base, "a": an_arm(damage=worse), "again": control}))
-    for name, seeds in (("a", SEEDS), ("again", AGAIN)):
-        axes = {**found.candidates, **found.controls}[name].axes
-        arm = an_arm(seeds=seeds, damage=worse)
-        alone = damage("on_beat", base, arm, gate.damage.on_beat, PAIRWISE, axis_rng("on_beat", seeds))
-        assert axes["on_beat"] == alone
-        assert "prompt-bootstrap" in alone.rule
+def shares(middle: float):
+    """Shares that are all different, so that a bootstrap of other draws has other limits."""
+    values = middle + 0.2 * np.sin(np.arange(120.0) ** 1.5 + 40 * middle).reshape(4, 30)
+    rows = tuple(tuple(float(value) for value in row) for row in values)
+    rates = tuple(float(row.mean()) for row in values)
+    return damage_figures((1,) * 4).model_copy(update={"values": rows, "per_seed": rates, "rate": float(values.mean())})
+
+
+def shared(role: str, middle: float, seeds=SEEDS, **changes):
+    return an_arm(role, seeds=seeds, damage={"ran_on": shares(middle)}, **changes)
+
+
+def test_the_bootstrap_of_an_axis_is_drawn_by_its_name_and_its_arms_own_seeds():
+    gate = a_gate(controls=("again",), damage={"ran_on": {"margin": 0.3}})
+    arms = {"base": shared("base", 0.3), "a": shared("candidate", 0.4), "again": shared("control", 0.4, AGAIN)}
+    found = judge(gate, measured(arms))
+    for axes, arm, seeds in ((found.candidates["a"], "a", SEEDS), (found.controls["again"], "again", AGAIN)):
+        rng = axis_rng("ran_on", seeds)
+        alone = damage("ran_on", arms["base"], arms[arm], DamageAxis(margin=0.3), PAIRWISE, rng)
+        assert axes.axes["ran_on"] == alone
+    assert found.candidates["a"].axes["ran_on"].low != found.controls["again"].axes["ran_on"].low
 
 
 def test_the_probe_is_decided_as_memorisation_is():
@@ -182,7 +236,7 @@ def test_an_arm_without_measurements_has_one_axis_whatever_judge_was_tried():
     found = judge(gate, measured({"base": an_arm("base")}).model_copy(update={"judge": tried})).candidates["a"].axes
     assert found["validity"].axis == "validity"
     assert found["validity"].reason == "no measurements of this arm"
-    assert "judged_on_beat" not in found
+    assert list(found) == ["run", "validity"]
 
 
 def test_a_control_with_other_seeds_than_its_own_is_told_them():
@@ -202,6 +256,13 @@ def test_a_control_that_is_unfit_is_a_warning_of_the_run():
 def test_an_axis_that_is_not_fit_to_judge_is_undecided_and_says_why():
     arms = {"base": an_arm("base"), "a": an_arm(voice=Unmeasured(unmeasured="too short"))}
     assert judge(a_gate(), measured(arms)).undecided == ("a, voice: not fit to judge: not measured: too short",)
+
+
+def test_a_run_without_its_base_is_not_fit_to_judge():
+    found = judge(a_gate(), measured({"a": an_arm()}))
+    (validity_of_a,) = [axis for name, axis in found.candidates["a"].axes.items() if name != "run"]
+    assert (validity_of_a.axis, validity_of_a.reason) == ("validity", "there is no base to compare with")
+    assert "a, validity: not fit to judge: there is no base to compare with" in found.undecided
 
 
 # Damage and comparisons
@@ -239,13 +300,21 @@ def test_the_arm_that_moved_further_is_preferred_whichever_is_named_first():
 # Rechecks
 
 
-def test_a_recheck_draws_its_intervals_from_the_axis_and_its_seeds():
-    then = an_arm("base")
-    now = an_arm(damage={**then.damage, "on_beat": damage_figures((0.7, 0.8, 0.7, 0.8), "lower", name="on_beat@1")})
-    gate = a_gate()
-    found = judge_recheck(gate, "a", measured({"base": then, "a": now}), SignedFloors("r@1", 0.5, {"ran_on": 0.5}))
-    alone = damage("on_beat", then, now, gate.damage.on_beat, PAIRWISE, axis_rng("on_beat", SEEDS))
-    assert found.axes["on_beat"] == alone
+def test_a_recheck_and_a_comparison_draw_by_the_axis_as_well():
+    gate = a_gate(damage={"ran_on": {"margin": 0.3}})
+    then, now = shared("base", 0.3), shared("candidate", 0.4)
+    found = judge_recheck(gate, "a", measured({"base": then, "a": now}), SignedFloors("r", 0.09, {}))
+    alone = damage("ran_on", then, now, DamageAxis(margin=0.3), PAIRWISE, axis_rng("ran_on", SEEDS))
+    assert found.axes["ran_on"] == alone
+    one, other = (np.array(arm.damage["ran_on"].values).T for arm in (then, now))
+    change = paired_change(one, other, 0.975, 10_000, axis_rng("ran_on", SEEDS))
+    said = _axis("ran_on", gate, measured({"base": then, "a": now}), ("base", "a"))
+    assert said.reason == f"change {change.low:+.3f} to {change.high:+.3f} (95 %)"
+    assert said.test == "prompt-bootstrap|level:0.95"
+
+
+def test_a_recorded_floor_is_one_for_every_gate():
+    assert _recorded(0.25, "r").floor(np.zeros((3, 4)), np.zeros((3, 4)), ()).tolist() == [0.25] * 3
 
 
 def test_a_voice_without_any_word_is_not_the_same_voice():
@@ -266,11 +335,11 @@ def rows(rates: dict[str, float], axis="memorisation", n: int | None = 30, hits:
     ]
 
 
-def test_the_hash_of_a_table_is_of_its_values():
+def test_a_verdict_on_a_table_names_its_values():
+    table, other = rows({"base": 0.1, "a": 0.1}), rows({"base": 0.1, "a": 0.2})
     rule = ValuesRule(rule="pairwise-range@1")
-    one, same, other = (judge_values(rows({"base": 0.1, "a": a}), rule).values_sha256 for a in (0.1, 0.1, 0.2))
-    assert one == same
-    assert one != other
+    assert judge_values(table, rule).values_sha256 == digest([row.as_json() for row in table])
+    assert judge_values(table, rule).values_sha256 != judge_values(other, rule).values_sha256
 
 
 @pytest.mark.parametrize(
@@ -309,16 +378,14 @@ def test_a_seed_of_no_texts_counts_none():
 # What is said beside a verdict
 
 
-def test_one_try_and_two_are_counted_in_words():
-    said = Attempts(
-        this_gate=Counted(seals=1, runs=1, floors=0),
-        other_gates={},
-        candidates={"a": Tries(tries=1, chance=0.025), "b": Tries(tries=2, chance=0.05)},
-    ).sentences()
-    assert said == [
-        "this gate so far: 1 seal, 1 run, 0 floors before",
-        "a: 1 try; one of as many that moved nothing passes voice with a chance of 2.5%",
-        "b: 2 tries; one of as many that moved nothing passes voice with a chance of 5.0%",
+def test_one_try_is_a_try_and_two_are_tries():
+    before = Counted(seals=1, runs=2, floors=0)
+    tries = {"a": Tries(tries=1, chance=0.05), "b": Tries(tries=2, chance=0.1)}
+    assert Attempts(this_gate=before, other_gates={"g": before}, candidates=tries).sentences() == [
+        "this gate so far: 1 seal, 2 runs, 0 floors before",
+        "the same adapter bytes under gate g: 1 seal, 2 runs, 0 floors before",
+        "a: 1 try; one of as many that moved nothing passes voice with a chance of 5.0%",
+        "b: 2 tries; one of as many that moved nothing passes voice with a chance of 10.0%",
     ]
 
 
@@ -328,3 +395,9 @@ def test_a_figure_that_is_not_there_is_called_none():
     known = Known(arm="a", axis="ran_on", answer=Outcome.PASS, value=ran_on.value, low=0.01, high=None, threshold=None)
     (row,) = (row for row in against_known("g", found, [known]) if row.axis == "ran_on")
     assert row.wrong == f"low none for 0.010; threshold {ran_on.threshold:.3f} for none"
+
+
+def test_a_figure_that_is_not_there_is_told_as_none():
+    found = judge(a_gate(), measured()).candidates["a"].axes["validity"]
+    known = Known(arm="a", axis="validity", answer=Outcome.PASS, value=0.5, low=None, high=None, threshold=None)
+    assert KnownAnswer(gate="g", arm="a", axis="validity", known=known, found=found).wrong == "value none for 0.500"

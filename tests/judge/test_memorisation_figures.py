@@ -60,6 +60,13 @@ def test_every_field_of_a_decision_by_bare_figures():
     assert judged(2, 20, {"max_rate": 0.1, "decide": "point"}).outcome is PASS
 
 
+def test_a_rate_that_is_not_zero_is_said_without_what_zero_would_allow():
+    # 1 of 1: the lower limit is 0.05.
+    found = judged(1, 1, {"max_rate": 0.01})
+    assert (found.outcome, found.to_decide) == (FAIL, "")
+    assert found.reason == f"1 of 1 {HELD}: 1.000 (95 % limits 0.050 and 1.000), at most 0.010 is allowed"
+
+
 def test_every_field_of_a_decision_by_the_excess():
     # Newcombe 1998, method 10, of two rates of 0: -z²/(m + z²) and z²/(n + z²), z² = 2.7055 at one-sided 95 %.
     found = judged(0, 20, {"max_excess": 0.1}, own=(0, 50))
@@ -78,6 +85,12 @@ def test_every_field_of_a_decision_by_the_excess():
         ),
         to_decide="more than 20 generations, and more held-out text than 50 windows, would decide",
     )
+
+
+@pytest.mark.parametrize(("hits", "outcome"), [(6, PASS), (7, FAIL)])
+def test_a_bare_excess_is_the_difference_of_the_rates(hits, outcome):
+    found = judged(hits, 20, {"max_excess": 0.1, "decide": "point"}, own=(10, 50))
+    assert (found.outcome, found.value) == (outcome, pytest.approx(hits / 20 - 0.2))
 
 
 def test_every_field_of_a_decision_by_the_ratio():
