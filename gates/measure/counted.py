@@ -39,8 +39,8 @@ class Counted:
         """As `gates.measure.delta.most_frequent`."""
         pooled = np.zeros(len(self._numbers), dtype=np.int64)
         np.add.at(pooled, self._ids, self._counts)
-        found = np.bincount(self._ids, minlength=pooled.size)
-        kept = np.flatnonzero(100 * found >= culling * len(self)) if culling > 0 else np.arange(pooled.size)
+        found = np.bincount(self._ids)
+        kept = np.flatnonzero(100 * found >= culling * len(self))
         # Those as frequent as the last one that is wanted are sorted, not the tens of thousands that are rarer.
         if 0 < mfw < kept.size:
             kept = kept[pooled[kept] >= np.partition(pooled[kept], -mfw)[-mfw]]

@@ -37,12 +37,11 @@ class Generated:
         )
         whole = [prose_words(generation.text) for generation in self._ordered]
         self._repeated = [
-            _in_common(words, prose_words(generation.given)) if generation.given else 0
+            _in_common(words, prose_words(generation.given))
             for words, generation in zip(whole, self._ordered, strict=True)
         ]
         self.texts = Texts([words[skip:] for words, skip in zip(whole, self._repeated, strict=True)])
-        shown = {generation.prompt_text for generation in self._ordered}
-        prompts = dict(zip(shown, map(prose_words, shown), strict=True))
+        prompts = {shown: prose_words(shown) for shown in {generation.prompt_text for generation in self._ordered}}
         self.prompts = [prompts[generation.prompt_text] for generation in self._ordered]
 
     def __len__(self) -> int:

@@ -58,7 +58,7 @@ def overlap(
     index = NgramIndex(pieces, n)
     words = [own for _, own in texts]
     subtracted = any(prompt is not None for prompt in prompts)
-    found = index.matches(words, prose_words_of([prompt or "" for prompt in prompts]) if subtracted else ())
+    found = index.matches(words, prose_words_of([prompt or "" for prompt in prompts]))
     hits = len({match.text for match in found})
     return Overlap(
         signature=signature("ngram_hits@1", n=n, tokens=TOKENS, prompt="subtracted" if subtracted else "none"),

@@ -91,14 +91,13 @@ class Sieve:
         borders = np.flatnonzero(np.frombuffer(flat, dtype=np.uint8)[starts] == BORDER[0])
         begins = np.concatenate([[0], borders + 1])
         counts = np.append(borders, starts.size) - begins
-        owners = np.searchsorted(borders, at)
+        # A hash that lies may be of words on both sides of a border.
+        at = at[np.searchsorted(borders, at) == np.searchsorted(borders, at + self.n)]
         found: dict[int, list[Stretch]] = {}
-        cuts = np.flatnonzero(np.diff(owners)) + 1
-        for own in np.split(at, cuts) if at.size else []:
-            for first, last in self._stretches(own):
-                number = int(np.searchsorted(borders, first))
-                words = _words(flat, starts, first, last)
-                found.setdefault(number, []).append(Stretch(first - int(begins[number]), words))
+        for first, last in self._stretches(at):
+            number = int(np.searchsorted(borders, first))
+            words = _words(flat, starts, first, last)
+            found.setdefault(number, []).append(Stretch(first - int(begins[number]), words))
         return counts.tolist(), [(number, tuple(stretches)) for number, stretches in found.items()]
 
     def _shared(self, flat: bytes) -> tuple[_Places, _Places]:
@@ -122,7 +121,7 @@ class Sieve:
             border = self.sift(" ".join(whole.tail + part.head).encode("utf-8"))
             _add(stretches, border.stretches, whole.count - len(whole.tail))
             _add(stretches, part.stretches, whole.count)
-            head = whole.head if len(whole.head) == self.n - 1 else (whole.head + part.head)[: self.n - 1]
+            head = (whole.head + part.head)[: self.n - 1]
             tail = (whole.tail + part.tail)[max(0, len(whole.tail) + len(part.tail) - self.n + 1) :]
             whole = Sifted(whole.count + part.count, head, tail, ())
         return Sifted(whole.count, whole.head, whole.tail, tuple(stretches))
@@ -148,7 +147,7 @@ def _add(stretches: list[Stretch], more: Sequence[Stretch], shift: int) -> None:
     for start, words in more:
         last = stretches[-1] if stretches else Stretch(-1, ())
         begin = start + shift
-        if begin > last.end or not stretches:
+        if begin > last.end:
             stretches.append(Stretch(begin, words))
         elif begin + len(words) > last.end:
             stretches[-1] = Stretch(last.start, last.words + words[last.end - begin :])

@@ -190,8 +190,9 @@ def test_no_texts_are_unmeasured():
 
 
 def test_a_row_of_another_length_is_refused():
-    with pytest.raises(UsageError, match="9 texts of one seed for 10 beats"):
+    with pytest.raises(UsageError, match="9 texts of one seed for 10 beats") as refused:
         on_beat([BEATS, BEATS[1:]], BEATS)
+    assert refused.value.next_step == "give one text a beat"
 
 
 def test_the_stop_words_are_those_of_their_version():

@@ -365,3 +365,33 @@ def test_signs_are_counted_once_each() -> None:
     """2 italics in 100 words of the author's: in 10, P(X ≥ 2) = 0.0175 by Poisson(0.2); all doubled, 0.0008."""
     own = Library(train=("the _very_ _own_ " + "word " * 97,))
     assert value("template_leak", "an _odd_ _old_ " + "word " * 7, library=own) == 0.0
+
+
+def test_a_sign_alone_in_a_text_is_held_against_the_authors_rate_of_one_word() -> None:
+    """8 bold words in 1,000 of the author's: of one word P(X >= 1) = 0.0080 by Poisson(0.008), of two 0.0159."""
+    own = Library(train=("**the** " * 8 + "word " * 992,))
+    assert value("template_leak", "**Stop**", library=own) == 1.0
+    assert value("template_leak", "**Stop** there", library=own) == 0.0
+
+
+def test_a_label_without_a_word_is_none() -> None:
+    assert value("template_leak", "=> She went.", template="=> {}") == 0.0
+
+
+def test_a_plugged_axis_is_not_asked_what_a_failed_generation_is_worth() -> None:
+    failed = asked(answer("", error="cut off"))
+    kind = Axis("polite@1", "lower", lambda _: made(values=((0.5,) * 10,)))
+    for harm, expected in ((True, 0.0), (False, 1.0)):
+        found = measure_axis(kind, failed, failed_harm=harm)
+        assert isinstance(found, DamageFigures)
+        assert found.values == ((expected, *(0.5,) * 9),)
+
+
+def test_what_an_axis_complains_of_is_cut_and_its_first_strange_value_is_named() -> None:
+    def complain(_: Answers) -> DamageFigures:
+        raise ValueError("x" * 300)
+
+    found = measure_axis(Axis("loud@1", "lower", complain), asked(answer("x")))
+    assert found == Unmeasured(unmeasured="loud@1 failed: ValueError: " + "x" * 200)
+    one = measure_axis(Axis("polite@1", "lower", lambda _: made(values=((0.5,) * 9 + (7.0,),))), asked(answer("x")))
+    assert one == Unmeasured(unmeasured="polite@1 failed: it gave 7.0, which is no share in [0, 1]")

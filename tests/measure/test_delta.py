@@ -294,3 +294,11 @@ def test_every_text_needs_no_more_than_its_share_of_the_culling() -> None:
     assert Counted([["b"], ["a", "a"]]).most_frequent(0) == ()
     counts = Counted([["a", "b", "b"]]).matrix(["b", "never"])
     assert (counts.tolist(), counts.dtype) == ([[2, 0, 1]], np.dtype(np.int64))
+
+
+def test_the_most_frequent_of_many_words_are_found_wherever_they_stand() -> None:
+    counts = np.random.default_rng(3).permutation(60)
+    text = Counter({f"w{number:02}": int(count) + 1 for number, count in enumerate(counts)})
+    ranked = sorted(text, key=lambda word: -text[word])
+    for mfw in range(61):
+        assert Counted([text]).most_frequent(mfw) == tuple(ranked[:mfw])

@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 from gates.errors import CorpusError, UsageError
 from gates.measure.figures import MemorisationFigures, Unmeasured
 from gates.measure.generated import GeneratedText
-from gates.measure.leaks import near_twins, shared_runs
+from gates.measure.leaks import leaks, near_twins, shared_runs
 from gates.measure.memorisation import Sources, excerpt, measure_memorisation
+from gates.measure.split import Split
 from gates.text import prose_words
 
 SENTENCE = "the old clock upon the stairs struck nine before Margaret Hale came down"
@@ -142,7 +144,7 @@ def test_without_any_hits_there_is_no_ratio():
 
 def test_a_heldout_text_too_short_for_a_window_gives_no_ratio():
     figures = measured([f"{SENTENCE} {FILLER}"], SENTENCE, heldout="five words are held out")
-    assert figures.self_collision.windows == 0
+    assert (figures.self_collision.windows, figures.self_collision.rate) == (0, 0.0)
     assert (figures.ratio, figures.ratio_low, figures.ratio_high) == (None, None, None)
 
 
@@ -181,14 +183,14 @@ def test_leaks_are_runs_of_at_least_the_minimum_that_the_split_shares():
     words = distinct(60)
     train = {"b": " ".join(words[:40]), "a": " ".join(words[10:31])}
     heldout = {"z": "Then " + " ".join(words[5:35]) + " ended", "y": " ".join(words[:19]), "e": ""}
-    leaks = shared_runs(train, heldout)
+    found = shared_runs(train, heldout)
     assert [
-        (leak.train.file, leak.train.start, leak.heldout.file, leak.heldout.start, leak.length) for leak in leaks
+        (leak.train.file, leak.train.start, leak.heldout.file, leak.heldout.start, leak.length) for leak in found
     ] == [
         ("b", 5, "z", 1, 30),
         ("a", 0, "z", 6, 21),
     ]
-    assert leaks[1].sha256 == hashlib.sha256(" ".join(words[10:31]).encode()).hexdigest()
+    assert found[1].sha256 == hashlib.sha256(" ".join(words[10:31]).encode()).hexdigest()
     assert [leak.length for leak in shared_runs(train, {"y": heldout["y"]}, 19)] == [19]
     assert shared_runs({}, heldout) == ()
 
@@ -407,3 +409,33 @@ def test_a_twin_holds_as_many_words_as_asked_and_no_whole_run_of_them():
     assert [twin.length for twin in near_twins({"a": " ".join(words)}, {"h": " ".join(first)})] == [30]
     later = [("x" if k == 20 else word) for k, word in enumerate(words[:30])]
     assert near_twins({"a": " ".join(words)}, {"h": " ".join(later)}) == ()
+
+
+def test_leaks_of_a_split_are_its_runs_and_its_twins_of_twenty_words_at_least():
+    words = distinct(120)
+    twin = [("x" if k == 10 else word) for k, word in enumerate(words[60:80])]
+    heldout = {"exact": " ".join(words[:20]), "short": " ".join(words[30:49]), "twin": " ".join(twin)}
+    train = {"a": " ".join(words)}
+    found = leaks(Split(train, heldout, 8))
+    assert [(leak.heldout.file, leak.train.start, leak.length, leak.changed) for leak in found] == [
+        ("exact", 0, 20, ()),
+        ("twin", 60, 20, (10,)),
+    ]
+    assert found == (*shared_runs(train, heldout), *near_twins(train, heldout))
+
+
+def test_windows_of_held_out_text_stand_in_an_order_seeded_by_the_signature():
+    lengths, shared = [*range(10, 60, 3)], distinct(50, "t")[10:14]
+    held = distinct(997, "h")
+    for at in range(0, 990, 23):
+        held[at : at + 4] = shared
+    words = distinct(1000)
+    figures = measured([" ".join(words[:length]) for length in lengths], " ".join(distinct(50, "t")), " ".join(held))
+    seed = int(hashlib.sha256(figures.signature.encode()).hexdigest(), 16)
+    order = np.random.Generator(np.random.PCG64(seed)).permutation(lengths).tolist()
+    windows = hits = begin = 0
+    while begin + order[windows % len(order)] <= len(held):
+        end = begin + order[windows % len(order)]
+        hits += any(held[k : k + 4] == shared for k in range(begin, end - 3))
+        begin, windows = end, windows + 1
+    assert (figures.self_collision.windows, figures.self_collision.hits) == (windows, hits)

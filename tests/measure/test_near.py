@@ -101,6 +101,7 @@ def found_in(text, minimum=8, prompt=()):
         ([20, 21], []),
         ([0, 59], []),
         ([1], [(0, 60, (1,), 0)]),
+        ([58], [(0, 60, (58,), 0)]),
         (range(3, 60, 8), [(0, 59, (3, 11, 19, 27, 35, 43, 51), 0)]),
     ],
 )
@@ -130,8 +131,25 @@ def test_what_the_prompt_gave_away_is_no_near_run():
     assert found_in(text, prompt=[*WORDS[:10], "else"]) == [(4, 16, (6,), 4)]
 
 
+@pytest.mark.parametrize(
+    ("places", "prompt", "expected"),
+    [
+        # The windows left begin, or end, with a word that differs: it is none of the run.
+        ([4, 12], range(11), [(5, 25, (7,), 5)]),
+        ([17, 25], range(19, 30), [(0, 25, (17,), 0)]),
+        # Four windows in the middle are taken out, and one: what is left on both sides are runs of their own.
+        ([2, 27], range(11, 22), [(0, 18, (2,), 0), (15, 15, (12,), 15)]),
+        ([2, 27], range(11, 19), [(0, 18, (2,), 0), (12, 18, (15,), 12)]),
+    ],
+)
+def test_near_runs_end_where_the_prompt_begins(places, prompt, expected):
+    text = [("other" if k in places else word) for k, word in enumerate(WORDS[:30])]
+    assert found_in(text, prompt=[text[k] for k in prompt]) == expected
+
+
 def test_a_word_unknown_to_both_sides_makes_no_window_near_the_prompt():
     assert near_windows(["q"] * 7 + ["r", "s"], ["t"] * 9).tolist() == [False, False]
     assert near_windows(list("abcdefgh"), list("abcdefgx")).tolist() == [True]
     assert near_windows(list("abcdefgh"), list("abcdefyx")).tolist() == [False]
     assert near_windows(list("abc"), list("abcdefgh")).tolist() == []
+    assert near_windows(list("abcdefghi"), list("abc")).tolist() == [False, False]

@@ -111,5 +111,6 @@ def test_nothing_matches_nothing():
 
 
 def test_an_ngram_of_no_words_is_refused():
-    with pytest.raises(UsageError, match="n = 0: an n-gram holds at least one word"):
+    with pytest.raises(UsageError, match="n = 0: an n-gram holds at least one word") as refused:
         NgramIndex([], 0)
+    assert refused.value.next_step == "give n as 1 or more (8 is usual)"

@@ -18,10 +18,17 @@ COPY = "She said: THE old clock upon the stairs\u2014struck nine before Margaret
 
 
 def test_nothing_to_look_at_and_nothing_to_look_in_are_refused() -> None:
-    with pytest.raises(UsageError, match="there is no text to look at"):
+    with pytest.raises(UsageError, match="there is no text to look at") as refused:
         overlap([], 6, [], [])
+    assert refused.value.next_step == "name other files, or a smaller n"
     with pytest.raises(UsageError, match="the sources hold no run of 14 words"):
         overlap([], 0, [("t", prose_words(COPY))], [None], 14)
+
+
+def test_a_run_has_eight_words_unless_told() -> None:
+    words = prose_words(SENTENCE)
+    found = overlap([Piece("s", words)], 6, [("seven", words[:7]), ("eight", words[:8])], [None, None])
+    assert (found.n, [(run.name, run.length) for run in found.runs]) == (8, [("eight", 8)])
 
 
 def test_a_prompt_takes_out_its_own_ngrams_alone() -> None:

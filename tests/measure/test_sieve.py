@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gates.measure import sieve
 from gates.measure.ngrams import NgramIndex, Piece
-from gates.measure.sieve import Sieve, Sifted
+from gates.measure.sieve import Sieve, Sifted, Stretch
 from gates.text import BORDER
 from tests.measure.test_ngrams import slow_matches
 
@@ -61,9 +61,11 @@ def test_a_hash_that_is_always_equal_loses_nothing(documents: list[list[str]], t
         patch.setattr(sieve, "_digit", lambda place: np.uint64(0))
         own = Sieve(texts, n)
         left = [sifted(own, words, [7]) for words in documents]
-    pieces = [Piece(f"{k}", words, start) for k, part in enumerate(left) for start, words in part.stretches]
+        batch = own.sift_batch(f" {BORDER.decode()} ".join(" ".join(words) for words in documents).encode())[1]
     whole = [(f"{k}", words) for k, words in enumerate(documents)]
-    assert NgramIndex(pieces, n).matches(texts) == slow_matches(whole, texts, [], n)
+    for found in (((k, part.stretches) for k, part in enumerate(left)), batch):
+        pieces = [Piece(f"{k}", words, start) for k, stretches in found for start, words in stretches]
+        assert NgramIndex(pieces, n).matches(texts) == slow_matches(whole, texts, [], n)
 
 
 @given(st.lists(WORDS, min_size=1, max_size=5), st.lists(WORDS, max_size=3), st.integers(1, 9))
@@ -84,5 +86,29 @@ def test_almost_nothing_else_is_left() -> None:
     noise = ["".join(row) for row in random.choice(list("abcdefgh"), (200_000, 5))]
     own = Sieve(texts, 8)
     assert own.sift(" ".join(noise).encode()).stretches == ()
-    found = own.sift(" ".join([*noise[:1000], *texts[3], *noise[1000:2000], *texts[5][:7]]).encode())
-    assert [(stretch.start, stretch.end) for stretch in found.stretches] == [(1000, 1060)]
+    parts = [*noise[:1000], *texts[3], *noise[1000:2000], *texts[5][:7], *noise[2000:3000], *texts[8][:8]]
+    found = own.sift(" ".join(parts).encode())
+    assert [(stretch.start, stretch.end) for stretch in found.stretches] == [(1000, 1060), (3067, 3075)]
+
+
+@pytest.mark.parametrize("cut", range(12))
+def test_what_a_cut_goes_through_is_found_all_the_same(cut: int) -> None:
+    words = ["a", "storm", "came", "and", "the", "old", "clock", "struck", "nine", "and", "stopped"]
+    own = Sieve([["the", "old", "clock", "struck", "nine"]], 4)
+    (stretch,) = sifted(own, words, [cut]).stretches
+    assert (stretch.start, stretch.words) == (4, ("the", "old", "clock", "struck", "nine"))
+
+
+def test_documents_of_a_batch_are_apart_however_their_hashes_fall() -> None:
+    own = Sieve([["a", "b", "c", "d"]], 2)
+    batch = f"a b {BORDER.decode()} c d {BORDER.decode()} b".encode()
+    expected = [(0, (Stretch(0, ("a", "b")),)), (1, (Stretch(0, ("c", "d")),))]
+    assert own.sift_batch(batch) == ([2, 2, 1], expected)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sieve, "_digit", lambda place: np.uint64(0))
+        assert Sieve([["a", "b", "c", "d"]], 2).sift_batch(batch) == ([2, 2, 1], expected)
+
+
+def test_a_hash_above_all_known_ones_is_none_of_them() -> None:
+    known, asked = (np.array(values, dtype=np.uint64) for values in ([2, 5], [0, 2, 3, 5, 9]))
+    assert sieve._among(asked, known).tolist() == [False, True, False, True, False]

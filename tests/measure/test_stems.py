@@ -34,6 +34,12 @@ MADE = st.builds(
 ).filter(bool)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def anew() -> None:
+    """No stem that another test asked for answers here."""
+    stem.cache_clear()
+
+
 def test_the_words_of_english_pages_have_the_stems_of_nltk(root: Path) -> None:
     pages = [*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("prereg/**/*.txt")]
     found = {word for page in pages for word in words(page.read_text("utf-8"))}

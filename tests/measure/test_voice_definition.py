@@ -12,7 +12,15 @@ import pytest
 from gates.errors import UsageError
 from gates.measure.delta import Array, Counts, Frame
 from gates.measure.figures import VoiceFigures
-from gates.measure.voice import ArmCounts, Yardstick, count_arm, disjoint_windows, distances, measure_voice
+from gates.measure.voice import (
+    ArmCounts,
+    Yardstick,
+    _resampled,
+    count_arm,
+    disjoint_windows,
+    distances,
+    measure_voice,
+)
 
 # Ten words with n `a` and m `b` stand at z = (n − 4, m − 2).
 SMALL = Frame(("a", "b"), np.array([0.4, 0.2]), np.array([0.1, 0.1]), "by hand")
@@ -208,3 +216,8 @@ def test_the_span_closed_by_hand() -> None:
     with pytest.raises(UsageError, match="no words in imposter foe") as caught:
         Yardstick.of(SMALL, [("book", held)], {"foe": ["..."]}, words_per_seed=10)
     assert caught.value.next_step == "name texts that the tokeniser can read"
+
+
+def test_a_resample_of_empty_texts_alone_repeats_the_whole_pool() -> None:
+    counts, weights = np.array([[0, 0, 0], [1, 2, 1], [2, 0, 2]]), np.array([[3, 0, 0], [1, 2, 0], [0, 1, 2]])
+    assert _resampled(counts, weights).tolist() == [[0.375, 0.25, 0.375], [0.25, 0.5, 0.25], [5 / 12, 2 / 12, 5 / 12]]
