@@ -2,12 +2,14 @@
 
     python scripts/audit.py [requirements.lock]
 
-Where no service can be reached it says so and ends with 0: a build must not hang on somebody else's server.
+Where no service can be reached it says so and ends with 0: a build must not hang on somebody else's server. Anything
+else that keeps it from asking, such as a lock that cannot be read, ends with 1.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,17 +31,26 @@ def told(found: Mapping[str, list[dict[str, object]]]) -> tuple[list[str], int]:
     return sentences, int(failed)
 
 
+_UNREACHABLE = re.compile(r"requests\.exceptions\.|Could not connect to|not redirecting properly|ServiceError")
+"""How pip-audit says that the service does not answer."""
+
+
+def not_told(stderr: str) -> tuple[list[str], int]:
+    """What it comes to when pip-audit wrote no document: sentences, and the exit code."""
+    reason = (stderr.strip().splitlines() or ["no reason given"])[-1][:200]
+    if _UNREACHABLE.search(stderr):
+        return [f"not audited: no advisory service answered ({reason})"], 0
+    return [f"not audited: pip-audit failed ({reason})"], 1
+
+
 def main(lock: str = "requirements.lock") -> int:
     """Run pip-audit and tell."""
     with tempfile.TemporaryDirectory() as folder:
         document = Path(folder, "audit.json")
         command = [sys.executable, "-m", "pip_audit", "-r", lock, "--disable-pip", "-f", "json", "-o", str(document)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        if not document.is_file():
-            reason = (ended.stderr.strip().splitlines() or ["no reason given"])[-1]
-            print(f"not audited: no advisory service answered ({reason[:200]})")
-            return 0
-        sentences, code = told(json.loads(document.read_text("utf-8")))
+        asked = document.is_file()
+        sentences, code = told(json.loads(document.read_text("utf-8"))) if asked else not_told(ended.stderr)
     print("\n".join(sentences))
     return code
 

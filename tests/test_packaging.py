@@ -194,3 +194,18 @@ def test_an_advisory_fails_the_audit_and_what_was_not_asked_is_said() -> None:
         ["c 2: CVE-1, fixed in 2.1", "2 of 2 packages audited, 1 advisories"],
         1,
     )
+
+
+def test_an_audit_that_could_not_be_made_fails_unless_nobody_answered() -> None:
+    from scripts.audit import main, not_told  # noqa: PLC0415 - a script, not a module of the package
+
+    gone = "Traceback\nrequests.exceptions.ProxyError: HTTPSConnectionPool(host='x'): Max retries exceeded"
+    assert not_told(gone)[1] == 0
+    assert not_told("ERROR:pip_audit._cli:Could not connect to PyPI's vulnerability feed")[1] == 0
+    assert not_told("No module named pip_audit") == (["not audited: pip-audit failed (No module named pip_audit)"], 1)
+    assert main("no-such.lock") == 1
+
+
+def test_continuous_integration_audits_the_lock(root: Path) -> None:
+    assert "make audit" in (root / ".ci" / "run").read_text("utf-8").splitlines()
+    assert "scripts/audit.py" in (root / "Makefile").read_text("utf-8").split("audit: ")[1].split("\n\n")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import (
     Field,
@@ -48,6 +49,9 @@ RESERVED = frozenset(
 """Request fields that the gate sets itself: `extra_body` may not carry them."""
 
 
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
 class Seat(Record):
     """An OpenAI-compatible server that is already running."""
 
@@ -61,6 +65,14 @@ class Seat(Record):
     def name(self) -> str:
         """What this seat is called among several: its address, without a stroke at its end."""
         return self.base_url.rstrip("/")
+
+    @property
+    def server(self) -> str:
+        """The address as every way of writing it comes out: host in lower case, this machine by one name, port told."""
+        parts = urlsplit(self.name)
+        host = (parts.hostname or "").rstrip(".")
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+        return f"{parts.scheme}://{'localhost' if host in _THIS_MACHINE else host}:{port}{parts.path}"
 
 
 class Base(Record):

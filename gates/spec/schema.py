@@ -114,10 +114,10 @@ class Gate(Record):
     def _one_or_several(cls, value: tuple[Seat, ...] | None, info: ValidationInfo) -> tuple[Seat, ...] | None:
         if "seat" in info.data and (value is None) == (info.data["seat"] is None):
             raise ValueError("seat or seats: name one of them, `seat: {base_url: ...}` or a list of such as `seats`")
-        urls = [seat.name for seat in value or ()]
-        twice = sorted({url for url in urls if urls.count(url) > 1})
+        servers = [seat.server for seat in value or ()]
+        twice = [seat.name for seat in value or () if servers.count(seat.server) > 1]
         if twice:
-            raise ValueError(f"{', '.join(twice)} stands there twice: each seat needs an address of its own")
+            raise ValueError(f"{', '.join(dict.fromkeys(twice))}: one seat twice; each needs an address of its own")
         return value
 
     @model_validator(mode="after")
