@@ -18,6 +18,7 @@ REDACTED = "[api key]"
 """What stands in the place of an API key wherever somebody repeats it."""
 
 _USER = re.compile(r"://[^/\s]*@")
+_QUERY = re.compile(r"(://[^\s?#]*[?#])[^\s'\"]+")
 _KEY = re.compile(r"(?<![\w-])sk-[\w-]{6,}")
 """API keys as OpenAI and LiteLLM make them."""
 
@@ -103,14 +104,17 @@ def listed(path: Path, problems: list[Problem]) -> InputError:
 def shown(value: object) -> str:
     """A value for a message: on one line, at most about 60 characters, control characters escaped.
 
-    API keys are left out, and what stands before the `@` of an address, for it may be a password.
+    API keys are left out, and what stands before the `@` of an address or in its query, for it may be a password.
     """
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    value = _USER.sub("://...@", without_keys(value)) if isinstance(value, str) else value
-    text = printable(repr(value[:80] if isinstance(value, str | bytes | list) else value))
-    text = _USER.sub("://...@", without_keys(text))
+    value = _without_secrets(value) if isinstance(value, str) else value
+    text = _without_secrets(printable(repr(value[:80] if isinstance(value, str | bytes | list) else value)))
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _without_secrets(text: str) -> str:
+    return _QUERY.sub(r"\1...", _USER.sub("://...@", without_keys(text)))
 
 
 def without_keys(text: str) -> str:

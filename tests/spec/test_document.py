@@ -70,7 +70,11 @@ ONE = [
     (4, "seats: [{base_url: http://a}]", "seats = [{'base_url': 'http://a'}]: needs at least 2 entries, this has 1"),
     (4, "seats: [{base_url: http://a}, {base_url: http://a/}]", "http://a: one seat twice"),
     (4, "seats: [{base_url: http://b:80/v1}, {base_url: HTTP://B/v1}]", "must be an http or https address"),
-    (4, "seats: [{base_url: http://b:80/v1}, {base_url: http://B./v1}]", "http://b:80/v1, http://B./v1: one seat twice"),
+    (
+        4,
+        "seats: [{base_url: http://b:80/v1}, {base_url: http://B./v1}]",
+        "http://b:80/v1, http://B./v1: one seat twice",
+    ),
     (4, "seats: [{base_url: http://localhost:81}, {base_url: http://127.0.0.1:81/}]", "http://127.0.0.1:81: one seat"),
     (4, "seats: [{base_url: 'http://[::1]:81'}, {base_url: http://LOCALHOST:81}]", "http://LOCALHOST:81: one seat"),
     (4, "seats: [{base_url: http://a:99999}, {base_url: http://b}]", "Port out of range"),
@@ -137,6 +141,24 @@ def test_one_mistake_is_one_problem(tmp_path: Path, line: int, text: str, messag
     (problem,) = problems(tmp_path, {line: text})
     assert message in str(problem)
     assert problem.where == f"{tmp_path / 'gate.yaml'}:{5 if problem.path == 'arms' else line}"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://user:hunter2@h/v1",
+        "http://hunter2@h/v1",
+        "http://h/v1?api_key=hunter2",
+        "http://h?api_key=hunter2",
+        "http://h/v1#hunter2",
+        "http://hunter2:8000@h/v1",
+    ],
+)
+@pytest.mark.parametrize("line", ["seat: {base_url: '%s'}", "seats: [{base_url: http://g}, {base_url: '%s'}]"])
+def test_an_address_holds_no_secret(tmp_path: Path, address: str, line: str) -> None:
+    (problem,) = problems(tmp_path, {4: line % address})
+    assert "must be an http or https address without user name, query or fragment" in str(problem)
+    assert "hunter2" not in str(problem)
 
 
 def test_a_missing_section_and_an_unlike_key_are_two_mistakes(tmp_path: Path) -> None:
