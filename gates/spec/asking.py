@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import (
     Field,
@@ -49,7 +49,8 @@ RESERVED = frozenset(
 """Request fields that the gate sets itself: `extra_body` may not carry them."""
 
 
-_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+_PARTS = re.compile(r"(?P<scheme>https?)://(?P<host>\[[^\]]*\]|[^:/]+)(:(?P<port>\d+))?(?P<path>.*)")
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 class Seat(Record):
@@ -69,10 +70,12 @@ class Seat(Record):
     @property
     def server(self) -> str:
         """The address as every way of writing it comes out: host in lower case, this machine by one name, port told."""
-        parts = urlsplit(self.name)
-        host = (parts.hostname or "").rstrip(".")
-        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-        return f"{parts.scheme}://{'localhost' if host in _THIS_MACHINE else host}:{port}{parts.path}"
+        parts = _PARTS.fullmatch(self.name)
+        if parts is None:
+            return self.name
+        host = parts["host"].lower().rstrip(".")
+        port = int(parts["port"] or {"http": 80, "https": 443}[parts["scheme"]])
+        return f"{parts['scheme']}://{'localhost' if host in _THIS_MACHINE else host}:{port}{parts['path']}"
 
 
 class Base(Record):
