@@ -26,7 +26,7 @@ from tests.flow.test_judging import JUDGED, LABELLED, Judge
 from tests.flow.test_killed import command
 from tests.flow.threaded import Seat, running
 from tests.kills import STARTED, killed_at
-from tests.seat.faulty import card
+from tests.seat.faulty import Request, Wire, card
 from tests.small import BEATS, small_workspace
 
 TEXTS = 2 * 2 * len(BEATS)
@@ -351,6 +351,19 @@ def test_seats_that_differ_are_not_sealed(
     assert f"{seats[1].faulty.url}: {said}{seats[0].faulty.url}" in refused.value.message
     assert "`unlike_seats: REASON`" in refused.value.next_step
     assert not (tmp_path / "workspace" / "prereg" / "ledger.jsonl").exists()
+
+
+def test_a_third_seat_is_held_against_the_first(tmp_path: Path, seats: tuple[Seat, Seat], home: Path) -> None:
+    async def newer(request: Request, wire: Wire) -> None:
+        await wire.send({"version": "0.34.0"})
+
+    with running(Seat) as third:
+        third.faulty.routes["/version"] = newer
+        with pytest.raises(RefusedError) as refused:
+            flow.seal(write(tmp_path, listed(*seats, third)), world([]))
+        said = f'{third.faulty.url}: version is "0.34.0", "0.33.0" at {seats[0].faulty.url}'
+    assert said in refused.value.message
+    assert seats[1].faulty.url not in refused.value.message
 
 
 def test_seats_whose_canaries_differ_generate_nothing(gate: Path, seats: tuple[Seat, Seat]) -> None:

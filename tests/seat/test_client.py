@@ -241,6 +241,19 @@ def test_a_seat_that_is_down_is_unreachable() -> None:
         asyncio.run(main())
 
 
+@pytest.mark.parametrize("begun", ["HTTP/1.1 {} what\r\n\r\n", "{}\r\n\r\n", "HTTP/1.1 200 OK\r\n{}\r\n\r\n"])
+def test_a_key_in_what_is_no_http_is_never_repeated(begun: str) -> None:
+    async def parrot(request: Request, wire: Wire) -> None:
+        await wire.raw(begun.format(request.headers["authorization"]).encode())
+
+    for act in (lambda client: client.complete(CHAT), lambda client: client.models()):
+        seat = FaultySeat(always=parrot, routes={"/v1/models": parrot})
+        with pytest.raises(FaultError) as caught:
+            ask(seat, act, key=KEY)
+        assert KEY not in repr(caught.value)
+        assert KEY not in str(caught.value)
+
+
 def test_a_refused_key_is_never_repeated() -> None:
     async def parrot(request: Request, wire: Wire) -> None:
         await wire.send({"error": {"message": f"bad key {request.headers['authorization']}"}}, 401)
