@@ -6,6 +6,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import yaml
@@ -88,6 +89,13 @@ def test_hostile_text_is_text_in_every_form() -> None:
     ]
     assert not [token.type for token in tokens if token.type in ("html_block", "html_inline", "link_open", "image")]
     assert not [line for line in text.split("\n") if line.startswith("::")]
+
+
+def test_a_sign_that_the_runner_decodes_comes_out_as_it_was() -> None:
+    said = "50%0A::error::x, 5%25 of: a"
+    for line in workflow_commands(said, a_verdict(said), file=said):
+        assert unquote(line).count(said) >= 2
+        assert set(re.findall("%..", line)) <= {"%25", "%3A", "%2C"}
 
 
 def test_annotations_name_what_does_not_pass() -> None:
