@@ -144,6 +144,7 @@ class Driver:
         self._base = arms.base.model
         self._adapters = set(self._models.values()) - {self._base}
         self._answered = 0
+        self._named = f"{share.run.seat}: " if share.one_of_several else ""
         self.why = ""
 
     async def drive(self) -> None:
@@ -239,7 +240,7 @@ class Driver:
         wrong = answer.model in self._adapters if asked == self._base else answer.model != asked
         if wrong:
             raise UnfitSeatError(
-                f"arm {task.arm!r} asked for model {asked!r} and {answer.model!r} answered",
+                f"{self._named}arm {task.arm!r} asked for model {asked!r} and {answer.model!r} answered",
                 next_step=f"make the seat serve {asked!r} under this name, then run the same command: it continues",
             )
 
@@ -247,7 +248,8 @@ class Driver:
         sealed = self._run.fingerprint
         if sealed is not None and answer.fingerprint != sealed:
             raise UnfitSeatError(
-                f"arm {task.arm!r}: the sealed seat's fingerprint is {sealed!r} and {answer.fingerprint!r} answered",
+                f"{self._named}arm {task.arm!r}: the sealed seat's fingerprint is {sealed!r} and "
+                f"{answer.fingerprint!r} answered",
                 next_step="serve with the sealed configuration, then run the same command: it continues",
             )
 
@@ -257,7 +259,7 @@ class Driver:
         self.why = f"at {place} after {attempts} attempt(s): {fault.message}"
         remedy = fault.next_step or "see that the seat is up and answers within seat.timeout_s"
         return kind(
-            f"generation stopped {self.why}",
+            f"{self._named}generation stopped {self.why}",
             next_step=f"{remedy}; then run the same command again: it continues",
         )
 

@@ -116,9 +116,16 @@ def test_the_last_seat_that_is_lost_stops_the_run() -> None:
     assert "it continues" in caught.value.next_step
 
 
-def test_a_seat_that_answers_for_another_model_stops_them_all() -> None:
-    with pytest.raises(UnfitSeatError, match="asked for model"):
-        Driven(None, after(2, changed(model="nobody")))
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (changed(model="nobody"), "arm '.*' asked for model '.*' and 'nobody' answered"),
+        (status(404, "The model `x` does not exist."), "generation stopped at arm .* the seat answered 404"),
+    ],
+)
+def test_a_seat_that_answers_for_another_model_stops_them_all_and_is_named(fault: Handler, said: str) -> None:
+    with pytest.raises(UnfitSeatError, match=f"^http://b/v1: {said}"):
+        Driven(None, after(2, fault))
 
 
 def test_a_request_that_brings_nothing_at_a_seat_that_lives_is_an_error() -> None:
