@@ -345,3 +345,11 @@ def test_the_draws_of_one_signature_stay_as_they_are() -> None:
     assert figures.ceiling == pytest.approx(0.6352244449604775)
     assert figures.interval == pytest.approx((0.011512330616487154, 0.3960615697560299))
     assert figures.distances == pytest.approx((0.7497531423634107, 0.7825600051136286, 0.7698358561103226))
+
+
+def test_a_base_that_is_the_author_already_has_no_span_to_close() -> None:
+    frame = Frame(("a", "b"), np.array([0.5, 0.0]), np.array([0.125, 0.125]), "by hand")
+    yardstick = Yardstick.of(frame, [("book", "a " * 100)], {}, words_per_seed=10)
+    base = count_arm((1, 2), [["a " * 10] * 2] * 2, yardstick)
+    figures = measured(base, base, yardstick)
+    assert (figures.ceiling, figures.span, figures.span_closed) == (0.0, 0.0, None)
