@@ -297,8 +297,12 @@ def test_every_text_needs_no_more_than_its_share_of_the_culling() -> None:
 
 
 def test_the_most_frequent_of_many_words_are_found_wherever_they_stand() -> None:
-    counts = np.random.default_rng(3).permutation(60)
-    text = Counter({f"w{number:02}": int(count) + 1 for number, count in enumerate(counts)})
+    counts = np.random.default_rng(3).permutation(3000)
+    text = Counter({f"w{number}": int(count) + 1 for number, count in enumerate(counts)})
     ranked = sorted(text, key=lambda word: -text[word])
-    for mfw in range(61):
+    for mfw in (0, 1, 2, 50, 700, 2999, 3000, 3001):
         assert Counted([text]).most_frequent(mfw) == tuple(ranked[:mfw])
+
+
+def test_all_other_words_of_each_text_are_counted_apart() -> None:
+    assert count_matrix(Counted([["a", "b", "c"], ["a"], []]), ["a"]).tolist() == [[1, 2], [1, 0], [0, 0]]

@@ -112,3 +112,8 @@ def test_documents_of_a_batch_are_apart_however_their_hashes_fall() -> None:
 def test_a_hash_above_all_known_ones_is_none_of_them() -> None:
     known, asked = (np.array(values, dtype=np.uint64) for values in ([2, 5], [0, 2, 3, 5, 9]))
     assert sieve._among(asked, known).tolist() == [False, True, False, True, False]
+
+
+def test_stretches_that_touch_at_a_cut_are_one() -> None:
+    own = Sieve([["a", "b"], ["c", "d"]], 2)
+    assert sifted(own, list("abcd"), [2]).stretches == (Stretch(0, tuple("abcd")),)
