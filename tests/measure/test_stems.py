@@ -64,6 +64,17 @@ def test_every_ending_after_every_kind_of_stem_is_cut_as_nltk_cuts_it() -> None:
     assert [(word, stem(word)) for word in made] == [(word, NLTK(word)) for word in made]
 
 
+WORDS = """
+    realized generalizing comfortabled living giving splated by's dication dicational hurried replied tied skies
+    agreed feedly hopped falling hoping controlled rate's
+""".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_words_that_several_steps_change_have_the_stems_of_nltk(word: str) -> None:
+    assert stem(word) == NLTK(word)
+
+
 def test_the_nearest_beat_is_scikit_learns(root: Path) -> None:
     beats = tuple((root / "prereg" / "demo" / "beats.txt").read_text("utf-8").splitlines())
     said = [word for beat in beats for word in beat.split()]
