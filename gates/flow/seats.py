@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from gates.errors import UsageError
 from gates.flow.inputs import Inputs
 from gates.flow.world import World
-from gates.seat.client import SeatClient
+from gates.seat.client import SeatClient, check_key
 from gates.seat.embedded.serve import EmbeddedSeat
 from gates.spec.asking import Seat
 
@@ -68,4 +68,5 @@ def _key(seat: Seat, world: World) -> str | None:
             f"seat.api_key_env names {seat.api_key_env}, and this variable is not set",
             next_step=f"export {seat.api_key_env}=... in the shell that runs gates; the key is never recorded",
         )
+    check_key(key, seat.api_key_env)
     return key

@@ -72,6 +72,25 @@ class _Version(BaseModel):
     version: str
 
 
+def check_key(key: str, variable: str = "") -> None:
+    """Raise UsageError for a key that cannot be sent in a header or kept out of records; it is not repeated.
+
+    `variable` names the one that holds it.
+    """
+    named = f"the API key in {variable}" if variable else "the API key"
+    if not (key and key.isascii() and key.isprintable() and " " not in key):
+        raise UsageError(
+            f"{named} is empty, or holds a space, a line break or a character outside ASCII",
+            next_step="set the variable that holds it (a gate's seat.api_key_env names it) to the key alone",
+        )
+    if len(key) < SHORTEST_KEY:
+        raise UsageError(
+            f"{named} has fewer than {SHORTEST_KEY} characters: it could not be told from words and kept out of the "
+            "records",
+            next_step="give the server a longer key, or name no variable (seat.api_key_env) where it asks for none",
+        )
+
+
 class SeatClient:
     """Requests to one seat; every failure is a FaultError. An async context manager; nothing is retried here."""
 
@@ -80,17 +99,8 @@ class SeatClient:
 
         Raises UsageError for an address that is none or a key that cannot be sent in a header.
         """
-        if api_key is not None and not (api_key and api_key.isascii() and api_key.isprintable() and " " not in api_key):
-            raise UsageError(
-                "the API key is empty, or holds a space, a line break or a character outside ASCII",
-                next_step="set the variable that holds it (a gate's seat.api_key_env names it) to the key alone",
-            )
-        if api_key is not None and len(api_key) < SHORTEST_KEY:
-            raise UsageError(
-                f"the API key has fewer than {SHORTEST_KEY} characters: it could not be told from words and kept out "
-                "of the records",
-                next_step="give the server a longer key, or name no variable (seat.api_key_env) where it asks for none",
-            )
+        if api_key is not None:
+            check_key(api_key)
         self.base_url = base_url.rstrip("/")
         self.root_url = self.base_url.removesuffix("/v1")
         self._key = api_key

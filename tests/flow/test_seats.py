@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -364,6 +365,18 @@ def test_a_third_seat_is_held_against_the_first(tmp_path: Path, seats: tuple[Sea
         said = f'{third.faulty.url}: version is "0.34.0", "0.33.0" at {seats[0].faulty.url}'
     assert said in refused.value.message
     assert seats[1].faulty.url not in refused.value.message
+
+
+@pytest.mark.parametrize("key", ["", " ", "sk-secret\n", "clé-secret", "sk-sec"])
+def test_a_key_that_cannot_be_sent_is_named_by_its_variable(
+    key: str, tmp_path: Path, seats: tuple[Seat, Seat], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECOND_KEY", key)
+    first, second = listed(*seats)
+    refused = gates("seal", write(tmp_path, [first, {**second, "api_key_env": "SECOND_KEY"}]), "--yes")
+    assert refused.returncode == 2
+    assert re.search(r"gates: (the API key in|seat.api_key_env names) SECOND_KEY", refused.stderr)
+    assert not key.strip() or key.strip() not in refused.stderr
 
 
 def test_seats_whose_canaries_differ_generate_nothing(gate: Path, seats: tuple[Seat, Seat]) -> None:
