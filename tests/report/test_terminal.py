@@ -9,7 +9,9 @@ from rich.console import Console
 
 from gates.judge.axes import AxisVerdict
 from gates.judge.verdict import CandidateVerdict, Verdict, judge
+from gates.measure.memorisation import Excerpt
 from gates.records import Outcome
+from gates.report.review import excerpt_text, lines, several_lines
 from gates.report.terminal import verdict_table
 from tests.judge.arms import HASH, a_gate, an_arm, measured, memorisation_figures
 
@@ -77,3 +79,19 @@ def test_hostile_text_is_shown_and_not_obeyed(place: str) -> None:
 def test_the_outcome_is_told_by_word_and_shape_and_colour() -> None:
     text = shown("Q", judge(a_gate(), measured()), terminal=True)
     assert "\x1b[1;32m✔ PASS \x1b[0m" in text
+
+
+@pytest.mark.parametrize("place", ["before", "run", "after", "text"])
+def test_what_is_to_be_read_is_shown_and_not_obeyed(place: str) -> None:
+    said = {
+        "before": "a",
+        "run": "b",
+        "after": "c",
+        "text": "d",
+        place: "[bold]x[/] \x1b[31mred\x1b]0;t\x07 \x9b1m \u202e\x00",
+    }
+    out = io.StringIO()
+    parts = lines([several_lines(said["text"]), excerpt_text(Excerpt(said["before"], said["run"], said["after"]))])
+    Console(file=out, width=200, no_color=True).print(parts)
+    assert all(line.isprintable() for line in out.getvalue().split("\n"))
+    assert r"[bold]x[/] \x1b[31mred\x1b]0;t\x07 \x9b1m \u202e\x00" in out.getvalue()
