@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints,
 
 from gates.errors import ExitCode, RecordError
 
-_PERHAPS_NO_JSON = re.compile(rb"[:,\[\s]-?(?:\d{16}|\d[\d.]*[eE]\+?\d{3})|NaN|Infinity")
+_PERHAPS_NO_NUMBER = re.compile(rb"\d(?<=[:,\[\s-]\d)(?:\d{15}|[\d.]*[eE]\+?\d{3})")
+_NO_NUMBERS = (b"NaN", b"Infinity")
 """What every number looks like that a field of any JSON takes and canonical JSON has not: an integer past 2^53, NaN."""
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -49,7 +50,7 @@ class Record(BaseModel):
         """
         try:
             record = cls.model_validate_json(data)
-            if _PERHAPS_NO_JSON.search(data):
+            if _PERHAPS_NO_NUMBER.search(data) or any(sign in data for sign in _NO_NUMBERS):
                 canonical(record.as_json())
         except ValidationError as error:
             first = error.errors(include_url=False)[0]

@@ -23,11 +23,11 @@ from gates.measure.generated import GeneratedText
 from gates.measure.leaks import LEAK_WORDS, leaks
 from gates.measure.memorisation import Sources, measure_memorisation
 from gates.measure.split import Split
+from gates.measure.tokens import Tokens
 from gates.measure.voice import ArmCounts, Yardstick, count_arm, measure_voice
 from gates.records import Generation
 from gates.spec.judging import Judgement
 from gates.spec.prompts import prompt_text
-from gates.text import words
 
 Role = Literal["base", "candidate", "control"]
 Grid = dict[tuple[int, int], Generation]
@@ -51,9 +51,10 @@ def measure(
     sources = _sources(inputs, train, heldout, memorised.n) if memorised is not None else None
     yardstick = yardstick_of(inputs)
     judged = judged_of(inputs, judgements)
+    tokens = Tokens()
     library = Library(*(tuple(d.text for d in texts) for texts in (inputs.train, inputs.heldout, inputs.reference)))
     told = {arm: _told((*grid.values(), *probed.values())) for arm, (grid, probed) in grids.items()}
-    counts = {arm: _counts(inputs, arm, grid, yardstick) for arm, (grid, _) in grids.items()}
+    counts = {arm: _counts(inputs, arm, grid, yardstick, tokens) for arm, (grid, _) in grids.items()}
     return Measurements(
         seal=seal,
         generations_sha256=generations_sha256,
@@ -61,11 +62,13 @@ def measure(
             arm: ArmMeasurements(
                 role=_role(inputs, arm),
                 seeds=inputs.gate.seeds(arm),
-                validity=_validity(inputs, arm, grid, _prompt_mismatches(inputs, arm, told)),
+                validity=_validity(inputs, arm, grid, tokens, _prompt_mismatches(inputs, arm, told)),
                 voice=None if arm == "base" else _voice(counts[arm], counts["base"], yardstick),
-                memorisation=None if sources is None else _memorisation(inputs, grid, sources),
-                extraction=None if sources is None or not inputs.probe else _extraction(inputs, arm, probed, sources),
-                damage=_damage(inputs, arm, grid, library, judged),
+                memorisation=None if sources is None else _memorisation(inputs, grid, sources, tokens),
+                extraction=None
+                if sources is None or not inputs.probe
+                else _extraction(inputs, arm, probed, sources, tokens),
+                damage=_damage(inputs, arm, grid, library, judged, tokens),
             )
             for arm, (grid, probed) in grids.items()
         },
@@ -149,12 +152,12 @@ def _prompt_mismatches(inputs: Inputs, arm: str, told: dict[str, dict[int, set[s
     return count
 
 
-def _validity(inputs: Inputs, arm: str, grid: Grid, prompt_mismatches: int) -> ValidityFigures:
+def _validity(inputs: Inputs, arm: str, grid: Grid, tokens: Tokens, prompt_mismatches: int) -> ValidityFigures:
     repeated = 0
     for prompt in range(len(inputs.beats)):
         texts = [grid[seed, prompt].text.strip() for seed in inputs.gate.seeds(arm) if (seed, prompt) in grid]
         # Where a text holds no word, its signs are compared.
-        said = [words(text) or [text] for text in texts if text]
+        said = [tokens[text] or [text] for text in texts if text]
         repeated += sum(text in said[:place] for place, text in enumerate(said))
     return ValidityFigures(
         expected=len(inputs.gate.seeds(arm)) * len(inputs.beats),
@@ -166,11 +169,12 @@ def _validity(inputs: Inputs, arm: str, grid: Grid, prompt_mismatches: int) -> V
     )
 
 
-def _counts(inputs: Inputs, arm: str, grid: Grid, yardstick: Yardstick) -> ArmCounts | None:
+def _counts(inputs: Inputs, arm: str, grid: Grid, yardstick: Yardstick, tokens: Tokens) -> ArmCounts | None:
     rows = _rows(inputs, arm, grid)
     if rows is None:
         return None
-    return count_arm(inputs.gate.seeds(arm), [[generation.text for generation in row] for row in rows], yardstick)
+    texts = [[generation.text for generation in row] for row in rows]
+    return count_arm(inputs.gate.seeds(arm), texts, yardstick, tokens)
 
 
 def _voice(arm: ArmCounts | None, base: ArmCounts | None, yardstick: Yardstick) -> VoiceFigures | Unmeasured:
@@ -179,7 +183,7 @@ def _voice(arm: ArmCounts | None, base: ArmCounts | None, yardstick: Yardstick) 
     return measure_voice(arm, base, yardstick)
 
 
-def _memorisation(inputs: Inputs, grid: Grid, sources: Sources) -> MemorisationFigures | Unmeasured:
+def _memorisation(inputs: Inputs, grid: Grid, sources: Sources, tokens: Tokens) -> MemorisationFigures | Unmeasured:
     return measure_memorisation(
         [
             GeneratedText(
@@ -192,16 +196,19 @@ def _memorisation(inputs: Inputs, grid: Grid, sources: Sources) -> MemorisationF
             for generation in grid.values()
         ],
         sources,
+        tokens,
     )
 
 
-def _extraction(inputs: Inputs, arm: str, grid: Grid, sources: Sources) -> MemorisationFigures | Unmeasured:
+def _extraction(
+    inputs: Inputs, arm: str, grid: Grid, sources: Sources, tokens: Tokens
+) -> MemorisationFigures | Unmeasured:
     """As `_memorisation` of the answers to the probe, all of which must be there: a missing one recites nothing."""
     expected = len(inputs.probe) * len(inputs.gate.seeds(arm))
     lost = expected - sum(generation.error is None for generation in grid.values())
     if lost:
         return Unmeasured(unmeasured=f"{lost} of {expected} answers to the probe are missing or errors")
-    return _memorisation(inputs, grid, sources)
+    return _memorisation(inputs, grid, sources, tokens)
 
 
 def _first_words(inputs: Inputs, prompt: int) -> str:
@@ -212,7 +219,7 @@ def _first_words(inputs: Inputs, prompt: int) -> str:
 
 
 def _damage(
-    inputs: Inputs, arm: str, grid: Grid, library: Library, judged: Judged
+    inputs: Inputs, arm: str, grid: Grid, library: Library, judged: Judged, tokens: Tokens
 ) -> dict[str, DamageFigures | Unmeasured]:
     """The arm's damage figures: what failed is taken as full harm, but for the base, where it would excuse others'."""
     axes, rows = inputs.gate.damage.named(), _rows(inputs, arm, grid)
@@ -224,6 +231,7 @@ def _damage(
         max_tokens=inputs.gate.sampling.max_tokens,
         prompts=tuple(prompt_text(inputs.prompt(arm, number)) for number in range(len(inputs.beats))),
         library=library,
+        tokens=tokens,
         judged=None
         if judged.odds is None
         else tuple(tuple(judged.odds.get((arm, one.prompt, one.seed)) for one in row) for row in rows),

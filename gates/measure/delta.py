@@ -7,7 +7,8 @@ A text without words has no frequencies: its rows are nan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gates.errors import UsageError
-from gates.measure.counted import Counted, Counts, Text, counted
+from gates.measure.counted import Counted, Counts, Text
 from gates.records import digest, signature
 from gates.text import WORDS
 
@@ -57,11 +58,23 @@ def count_matrix(texts: Texts, words: Sequence[str]) -> Counts:
     if isinstance(texts, Counted):
         return texts.matrix(words)
     counts = np.zeros((len(texts), len(words) + 1), dtype=np.int64)
+    column = _Columns(zip(words, range(len(words)), strict=True)).__getitem__
     for row, text in zip(counts, texts, strict=True):
-        found = counted(text)
-        row[:-1] = [found[word] for word in words]
-        row[-1] = found.total() - row.sum()
+        often = list(text.values()) if isinstance(text, Counter) else None
+        row[:] = np.bincount(np.fromiter(map(column, text), np.intp, len(text)), often, row.size)
     return counts
+
+
+class _Columns(dict[str, int]):
+    """The column of each counted word; of every other word the last, kept when it is first asked for."""
+
+    def __init__(self, columns: Iterable[tuple[str, int]]) -> None:
+        super().__init__(columns)
+        self._other = len(self)
+
+    def __missing__(self, word: str) -> int:
+        self[word] = self._other
+        return self._other
 
 
 def frequencies(counts: Counts) -> Array:

@@ -9,6 +9,7 @@ from itertools import takewhile
 from gates.measure.figures import NearRun, Run, Source
 from gates.measure.near import NearMatch
 from gates.measure.ngrams import Match, Texts
+from gates.measure.tokens import Tokens
 from gates.records import sha256
 from gates.text import prose_words
 
@@ -31,11 +32,11 @@ class GeneratedText:
 class Generated:
     """The texts of one arm in the order of their keys: `texts` in the words that count and `prompts` in words."""
 
-    def __init__(self, generations: Sequence[GeneratedText]) -> None:
+    def __init__(self, generations: Sequence[GeneratedText], tokens: Tokens) -> None:
         self._ordered = sorted(
             generations, key=lambda generation: (generation.prompt, generation.seed, generation.text)
         )
-        whole = [prose_words(generation.text) for generation in self._ordered]
+        whole = [tokens.prose(generation.text) for generation in self._ordered]
         self._repeated = [
             _in_common(words, prose_words(generation.given))
             for words, generation in zip(whole, self._ordered, strict=True)

@@ -21,6 +21,7 @@ from gates.measure.generated import Generated, GeneratedText, words_of
 from gates.measure.near import NEAR, WINDOW, NearIndex, NearMatch
 from gates.measure.ngrams import Match, NgramIndex
 from gates.measure.split import Split, in_words
+from gates.measure.tokens import Tokens
 from gates.records import sha256, signature
 from gates.stats import poisson_ratio
 from gates.text import WORDS, prose_words
@@ -94,7 +95,9 @@ class Sources:
         return NgramIndex(in_words(self._others), self.n)
 
 
-def measure_memorisation(generations: Sequence[GeneratedText], sources: Sources) -> MemorisationFigures | Unmeasured:
+def measure_memorisation(
+    generations: Sequence[GeneratedText], sources: Sources, tokens: Tokens | None = None
+) -> MemorisationFigures | Unmeasured:
     """`ngram_hits@1` of one arm; the order of the generations does not matter.
 
     A generation is a hit if at least one of its n-grams stands in the train split and not in its own prompt. Rates are
@@ -113,7 +116,7 @@ def measure_memorisation(generations: Sequence[GeneratedText], sources: Sources)
     """
     n = sources.n
     made_by = signature("ngram_hits@1", n=n, tokens=TOKENS, prompt="subtracted", baseline="own-lengths", level=_LEVEL)
-    arm = Generated(generations)
+    arm = Generated(generations, Tokens() if tokens is None else tokens)
     texts = arm.texts.words
     scanned = [len(text) for text in texts if len(text) >= n]
     grams = sum(length - n + 1 for length in scanned)

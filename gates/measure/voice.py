@@ -20,6 +20,7 @@ from gates.errors import UsageError
 from gates.measure.counted import Counts
 from gates.measure.delta import Array, Frame, cosine, count_matrix
 from gates.measure.figures import Unmeasured, VoiceFigures
+from gates.measure.tokens import Tokens
 from gates.records import digest, signature
 from gates.text import words
 
@@ -118,9 +119,12 @@ class Yardstick:
         return np.random.Generator(np.random.PCG64(int(digest([self.signature, *what]), 16)))
 
 
-def count_arm(seeds: tuple[int, ...], texts: Sequence[Sequence[str]], yardstick: Yardstick) -> ArmCounts:
+def count_arm(
+    seeds: tuple[int, ...], texts: Sequence[Sequence[str]], yardstick: Yardstick, tokens: Tokens | None = None
+) -> ArmCounts:
     """Count an arm's texts (S, P) in the yardstick's frame."""
-    rows = [count_matrix([words(text) for text in row], yardstick.frame.words) for row in texts]
+    known = Tokens() if tokens is None else tokens
+    rows = [count_matrix([known[text] for text in row], yardstick.frame.words) for row in texts]
     return ArmCounts(seeds, np.stack(rows))
 
 

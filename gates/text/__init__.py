@@ -27,6 +27,7 @@ __all__ = [
     "count_words",
     "flat_batch",
     "flat_prose",
+    "is_wrapped",
     "letters",
     "letters_lost",
     "normalise",
@@ -73,9 +74,14 @@ def letters(text: str, *, case: Case = "keep") -> list[str]:
 
 def prose_words(text: str, *, case: Case = "lower") -> list[str]:
     """The words of printed prose: as `words`, with line-break hyphens joined and `_italics_` unwrapped first."""
-    if any(sign in text for sign in _UNWRAPPED):
+    if is_wrapped(text):
         text = unwrapped(_bytes(text)).decode("utf-8", "surrogatepass")
     return words(text, case=case)
+
+
+def is_wrapped(text: str) -> bool:
+    """Whether `text` may hold what `prose_words` unwraps; else its words are those of `words`."""
+    return any(sign in text for sign in _UNWRAPPED)
 
 
 def prose_words_of(texts: Sequence[str]) -> list[list[str]]:

@@ -19,7 +19,7 @@ AXES: dict[str, Axis] = {
     axis.name: axis
     for axis in (
         Axis("ran_on@1", "higher", lambda arm: ran_on(arm.generations, arm.max_tokens)),
-        Axis("on_beat@1", "lower", lambda arm: on_beat(arm.texts, arm.beats), fewest_beats=MINIMUM_BEATS),
+        Axis("on_beat@1", "lower", lambda arm: on_beat(arm.texts, arm.beats, arm.tokens), fewest_beats=MINIMUM_BEATS),
         Axis("empty@1", "higher", empty),
         Axis("repetition@1", "higher", repetition),
         Axis("echo@1", "higher", echo),

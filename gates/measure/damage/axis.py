@@ -9,6 +9,7 @@ from typing import Literal
 
 from gates.measure.damage.library import Library
 from gates.measure.figures import DamageFigures, Unmeasured
+from gates.measure.tokens import Tokens
 from gates.records import Generation
 
 Worse = Literal["higher", "lower"]
@@ -21,7 +22,8 @@ class Answers:
 
     `beats` (P,) are the gate's, `prompts` (P,) all that the arm was shown for them, system lines and template
     included; `max_tokens` is the token limit. `judged` (S, P) are a judging model's log-odds that each text is on its
-    beat, None where it gave no answer; None as a whole where no judge was asked.
+    beat, None where it gave no answer; None as a whole where no judge was asked. `tokens` are the words of any text,
+    cut once for all axes: `answers.tokens[text]`.
     """
 
     generations: tuple[tuple[Generation, ...], ...]
@@ -30,6 +32,7 @@ class Answers:
     prompts: tuple[str, ...] = ()
     library: Library = field(default_factory=Library)
     judged: tuple[tuple[float | None, ...], ...] | None = None
+    tokens: Tokens = field(default_factory=Tokens)
 
     @property
     def texts(self) -> tuple[tuple[str, ...], ...]:

@@ -66,7 +66,7 @@ def template_leak(answers: Answers) -> Measured:
     rates = {kind: _count(pattern, own) / size for kind, pattern in looked_for.items()}
 
     def leaks(text: str, prompt: int) -> bool:
-        plain, length = [normalise(text)], len(words(text))
+        plain, length = [normalise(text)], len(answers.tokens[text])
         kinds = [*_SIGNS, labels[prompt]] if labels[prompt] else [*_SIGNS]
         counts = {kind: _count(looked_for[kind], plain) for kind in kinds}
         return any(count and pdtrc(count - 1, rates[kind] * max(length, 1)) < ALPHA for kind, count in counts.items())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gates.measure.damage.axis import Answers, Measured, each, figures
 from gates.measure.figures import Unmeasured
 from gates.records import Generation, signature
-from gates.text import WORDS, words
+from gates.text import WORDS
 
 REPEATED = 4
 """Words in a run whose second occurrence is a repetition."""
@@ -42,7 +42,9 @@ def empty(answers: Answers) -> Measured:
 
     Passing: "No." is 0. Failing: "* * *" is 1.
     """
-    return figures(signature("empty@1", tokens=WORDS), "higher", each(answers, lambda text, _: not words(text)))
+    return figures(
+        signature("empty@1", tokens=WORDS), "higher", each(answers, lambda text, _: not answers.tokens[text])
+    )
 
 
 def repetition(answers: Answers) -> Measured:
@@ -55,7 +57,7 @@ def repetition(answers: Answers) -> Measured:
     Passing: "I went out, and the sea was grey and still." is 0. Failing: "I went out and I went out and I" is 1.
     """
     made_by = signature("repetition@1", n=REPEATED, tokens=WORDS)
-    return figures(made_by, "higher", each(answers, lambda text, _: repeated_share(words(text))))
+    return figures(made_by, "higher", each(answers, lambda text, _: repeated_share(answers.tokens[text])))
 
 
 def repeated_share(found: Sequence[str]) -> float:

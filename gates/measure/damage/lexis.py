@@ -28,7 +28,7 @@ def garble(answers: Answers) -> Measured:
     prompts = [_said(prompt) for prompt in answers.prompts]
 
     def unknown(text: str, prompt: int) -> float:
-        found = words(text)
+        found = answers.tokens[text]
         strange = sum(word not in known and word not in prompts[prompt] for word in map(bare, found))
         return strange / len(found) if found else 1.0
 
@@ -55,7 +55,7 @@ def name_leak(answers: Answers) -> Measured:
     spelt = names.union(f"{name}'s" for name in names)
 
     def leaks(text: str, prompt: int) -> bool:
-        if spelt.isdisjoint(words(text)):
+        if spelt.isdisjoint(answers.tokens[text]):
             return False
         capital = (bare(word).lower() for word in words(text, case="keep") if word[0].isupper())
         return any(word in names and word not in prompts[prompt] for word in capital)

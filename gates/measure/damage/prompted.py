@@ -13,6 +13,7 @@ from gates.measure.damage.axis import Answers, Measured, each, figures
 from gates.measure.damage.stems import stem
 from gates.measure.damage.stop_words import STOP_WORDS
 from gates.measure.figures import Unmeasured
+from gates.measure.tokens import Tokens
 from gates.records import signature
 from gates.text import WORDS, words
 
@@ -30,7 +31,7 @@ _TIE = 1e-9
 Matrix = NDArray[np.float64]
 
 
-def on_beat(texts: Sequence[Sequence[str]], beats: Sequence[str]) -> Measured:
+def on_beat(texts: Sequence[Sequence[str]], beats: Sequence[str], tokens: Tokens | None = None) -> Measured:
     """`on_beat@1`: share of the texts (S, P) in [0, 1] whose own beat is the nearest of all beats (P,); lower is worse.
 
     Nearest by cosine of TF-IDF vectors fitted on the beats only (as scikit-learn's: smoothed idf, sublinear tf, L2
@@ -46,7 +47,7 @@ def on_beat(texts: Sequence[Sequence[str]], beats: Sequence[str]) -> Measured:
     for row in texts:
         if len(row) != len(beats):
             raise UsageError(f"{len(row)} texts of one seed for {len(beats)} beats", next_step="give one text a beat")
-    vectors = Vectors(beats)
+    vectors = Vectors(beats, tokens)
     if not vectors.size:
         return Unmeasured(unmeasured=f"the {len(beats)} beats hold nothing but stop words")
     known = vectors.of(beats)
@@ -75,7 +76,7 @@ def echo(answers: Answers) -> Measured:
     copies = [_copies(prompt, beat) for prompt, beat in zip(answers.prompts, answers.beats, strict=True)]
 
     def copied(text: str, prompt: int) -> bool:
-        found = words(text)
+        found = answers.tokens[text]
         return any(not runs.isdisjoint(_runs(found, n)) for n, runs in copies[prompt].items() if runs)
 
     made_by = signature("echo@1", n=COPIED, shortest=SHORTEST_COPY, tokens=WORDS)
@@ -100,7 +101,8 @@ class Vectors:
     holds no stem of the beats.
     """
 
-    def __init__(self, beats: Sequence[str]) -> None:
+    def __init__(self, beats: Sequence[str], tokens: Tokens | None = None) -> None:
+        self._tokens = Tokens() if tokens is None else tokens
         found = Counter(stem_ for beat in beats for stem_ in {stem(word) for word in words(beat) if _counts(word)})
         self.size = len(found)
         self._columns = _Columns(found)
@@ -110,7 +112,7 @@ class Vectors:
         """The vectors of texts."""
         counts = np.zeros((len(texts), self.size))
         for row, text in zip(counts, texts, strict=True):
-            row[:] = np.bincount(list(map(self._columns.__getitem__, words(text))), minlength=self.size + 1)[:-1]
+            row[:] = np.bincount(list(map(self._columns.__getitem__, self._tokens[text])), minlength=self.size + 1)[:-1]
         weights = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) * self._idf
         lengths = np.linalg.norm(weights, axis=1, keepdims=True)
         return np.asarray(weights / np.where(lengths == 0, 1, lengths))
