@@ -7,7 +7,6 @@ so that a small archive cannot unpack to more than the limits.
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
 import lzma
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from gates.corpora.streams import xz
+from gates.corpora.streams import unpacking
 from gates.errors import CorpusError
 
 _LARGEST_HEADER = 16_384
@@ -35,9 +34,9 @@ _READ_WHOLE = (
 )
 _ZIP = b"PK\x03\x04"
 _PACKED: dict[bytes, Callable[[Path], IO[bytes]]] = {
-    b"\xfd7zXZ\x00": lambda source: xz.unpacked(source.open("rb")),
+    b"\xfd7zXZ\x00": lambda source: unpacking.xz(source.open("rb")),
     b"\x1f\x8b": lambda source: cast("IO[bytes]", gzip.GzipFile(source)),
-    b"BZh": lambda source: cast("IO[bytes]", bz2.BZ2File(source)),
+    b"BZh": lambda source: unpacking.bzip2(source.open("rb")),
 }
 # What the readers of the standard library raise for broken, encrypted or unknown archives.
 _BROKEN = (

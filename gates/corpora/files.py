@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +14,9 @@ from gates.spec.source import MAX_PROBLEMS, located, printable, shown
 
 MAX_BRACKETS = 1_000_000
 """Lists and objects of one line of JSONL that are still read: empty ones take twenty times their bytes in memory."""
+
+NUL = ("b'\\x00'", "a NUL byte has no place in a text", "is this a text, in UTF-8?")
+"""What is wrong with UTF-16 and with archives that happen to be valid UTF-8: value, rule, suggestion."""
 
 JSON_LINES = (".jsonl", ".ndjson")
 
@@ -63,19 +68,45 @@ def read_prompts(path: Path, count: int) -> tuple[str, ...]:
 def text_files(paths: Iterable[Path], problems: list[Problem]) -> Iterator[Path]:
     """The files of files and folders (read through, by name, hidden files passed over); what is missing is added."""
     for path in paths:
-        if path.is_file():
+        kind = _kind(path, problems)
+        if kind == stat.S_IFREG:
             yield path
-        elif path.is_dir():
-            inside = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file, path))
-            if not inside:
+        elif kind == stat.S_IFDIR:
+            before = len(problems)
+            inside = sorted(_inside(path, problems))
+            if not inside and len(problems) == before:
                 problems.append(located(path, 0, "folder", "", "there is no text in it", "name a folder with texts"))
-            yield from inside
-        else:
-            problems.append(located(path, 0, "path", "", "there is no such file or folder", "check the path"))
+            yield from (file for file in inside if _kind(file, problems) == stat.S_IFREG)
 
 
-def _hidden(file: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in file.relative_to(folder).parts)
+def _kind(path: Path, problems: list[Problem]) -> int:
+    """What a path leads to; 0 where that is no file and no folder, which is added to the problems."""
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        gone = "the link leads nowhere" if path.is_symlink() else "there is no such file or folder"
+        problems.append(located(path, 0, "path", "", gone, "check the path"))
+    except OSError as error:
+        problems.append(located(path, 0, "path", "", f"cannot be read: {error.strerror}", "check the path"))
+    else:
+        if kind in (stat.S_IFREG, stat.S_IFDIR):
+            return kind
+        problems.append(located(path, 0, "path", "", "this is not a regular file", "write it into one"))
+    return 0
+
+
+def _inside(folder: Path, problems: list[Problem]) -> Iterator[Path]:
+    """What stands in a folder and those below it, but for hidden files; nothing is left out without a word."""
+
+    def lost(error: OSError) -> None:
+        problems.append(located(error.filename, 0, "folder", "", f"cannot be read: {error.strerror}"))
+
+    for place, folders, files in os.walk(folder, onerror=lost):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(place, name) for name in files if not name.startswith("."))
+        for link in (path for path in (Path(place, name) for name in folders) if path.is_symlink()):
+            rule = "a link to a folder is not followed"
+            problems.append(located(link, 0, "path", "", rule, "name the folder itself as well, or take the link out"))
 
 
 def _texts(file: Path, problems: list[Problem]) -> Iterator[NamedText]:
@@ -85,6 +116,8 @@ def _texts(file: Path, problems: list[Problem]) -> Iterator[NamedText]:
         return
     if not content.strip():
         problems.append(located(file, 0, "file", "", "the file is empty", "leave it out"))
+    elif file.suffix.lower() not in JSON_LINES and "\0" in content:
+        problems.append(located(file, content.count("\n", 0, content.index("\0")) + 1, "byte", *NUL))
     elif file.suffix.lower() in JSON_LINES:
         # Only a newline ends a line: JSON strings may hold other line separators.
         for number, line in enumerate(content.split("\n"), 1):
@@ -94,6 +127,22 @@ def _texts(file: Path, problems: list[Problem]) -> Iterator[NamedText]:
                     yield found
     else:
         yield NamedText(file.as_posix(), content, None)
+
+
+_MEANT = frozenset({"text", "prompt", "request"})
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object, in which nothing that is read stands twice: which of the two was meant?"""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs if name in _MEANT]
+        if len(names) > len(set(names)):
+            raise ValueError("one of its keys stands twice")
+    return found
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_once)
 
 
 def read_line(file: str, number: int, line: str, problems: list[Problem]) -> NamedText | None:
@@ -106,7 +155,7 @@ def read_line(file: str, number: int, line: str, problems: list[Problem]) -> Nam
         wrong("line", shown(line), f"more than {MAX_BRACKETS:,} brackets are no text", "keep one text in a line")
         return None
     try:
-        document = json.loads(line)
+        document = _JSON.decode(line)
     except (ValueError, RecursionError) as error:
         said = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         wrong("line", shown(line), f"this is no JSON: {said}", "write one JSON object a line")

@@ -6,13 +6,15 @@ order of the sources, and the exact matcher sees it whole. So the result is the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
-from gates.corpora.files import NamedText, unusable
-from gates.corpora.streams.plan import Part, plan
+from gates.corpora.files import NUL, NamedText, unusable
+from gates.corpora.streams.part import Part
+from gates.corpora.streams.plan import plan
 from gates.corpora.streams.read import Document, documents_of, text_of
 from gates.measure.ngrams import Piece
 from gates.measure.overlap import Overlap
@@ -25,6 +27,9 @@ PART_BYTES = 256 << 20
 """A part takes a core some seconds: long beside what a task costs, short beside what is lost with a worker."""
 
 _BATCH = 1 << 18
+_JSON_TEXT = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{(?:[^\n]{0,4096}?[{,])?\s*"text"\s*:')
+"""How JSON with a field `text` begins: read as a text, its escapes would break words."""
+
 _Shared = TypeVar("_Shared")
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -96,7 +101,7 @@ def sift(sieve: Sieve, part: Part) -> Left:
     """What is left of one part. Raises InputError where it cannot be read."""
     try:
         if part.kind == "text":
-            return Left(text=sieve.joined(sieve.sift(flat_prose(_strict(data))) for data in text_of(part)))
+            return Left(text=sieve.joined(sieve.sift(flat_prose(_strict(part, data))) for data in text_of(part)))
         return _sift_documents(sieve, part)
     except UnicodeDecodeError as error:
         around = shown(error.object[max(0, error.start - 20) : error.start + 4])
@@ -105,7 +110,13 @@ def sift(sieve: Sieve, part: Part) -> Left:
         ) from error
 
 
-def _strict(data: bytes) -> bytes:
+def _strict(part: Part, data: bytes) -> bytes:
+    if b"\0" in data:
+        raise unusable([located(part.file, 0, "byte", *NUL)])
+    if _JSON_TEXT.match(data) and part.begin == 0:
+        raise unusable(
+            [located(part.file, 0, "file", "", "this is JSON, not text", "name it .jsonl: one object a line")]
+        )
     if b"\xed" in data:  # may begin half a surrogate pair, which the words' own check lets pass
         data.decode("utf-8")
     return data

@@ -108,18 +108,19 @@ def shown(value: object) -> str:
     """
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    value = _without_secrets(value) if isinstance(value, str) else value
-    text = _without_secrets(printable(repr(value[:80] if isinstance(value, str | bytes | list) else value)))
+    value = without_secrets(value) if isinstance(value, str) else value
+    text = without_secrets(printable(repr(value[:80] if isinstance(value, str | bytes | list) else value)))
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _without_secrets(text: str) -> str:
-    return _QUERY.sub(r"\1...", _USER.sub("://...@", without_keys(text)))
 
 
 def without_keys(text: str) -> str:
     """`text` without anything that looks like an API key, whoever's: people paste them, servers repeat them."""
     return _KEY.sub(REDACTED, text)
+
+
+def without_secrets(text: str) -> str:
+    """`text` without API keys, and without what stands before the `@` of an address or in its query."""
+    return _QUERY.sub(r"\1...", _USER.sub("://...@", without_keys(text)))
 
 
 def printable(text: str) -> str:

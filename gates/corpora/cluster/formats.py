@@ -13,35 +13,119 @@ import pyarrow
 import pyarrow.parquet as pq
 
 from gates.corpora.cluster.pages import check_sizes
-from gates.errors import InputError, UsageError
-from gates.spec.source import located, printable
+from gates.errors import GatesError, InputError, UsageError
+from gates.spec.source import located, printable, without_secrets
 
 _ROWS = 512
+_BUFFER = 1 << 18
+_CACHES = frozenset({"simplecache", "filecache", "blockcache", "cached"})
+_CHANGING = (
+    *("size", "mtime", "created", "ETag", "etag", "Last-Modified", "LastModified", "last_modified", "generation"),
+    *("Content-MD5", "md5Hash", "CRC"),
+)
+"""What file systems say of a file that changes with its content."""
+
+_STRINGS = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
 
 
-def remote_files(url: str) -> Iterator[tuple[str, int | None]]:
-    """The files at a URL, or below it by name, and their sizes. Raises UsageError for a URL that holds a secret."""
-    split = urlsplit(url)
-    if "@" in split.netloc or split.query:
-        # The file's name goes into results, so that a password or signature in it would, too.
-        raise UsageError(
-            f"{printable(split.scheme)}://…: a URL with a password or a query is not read",
-            next_step="give the credentials as the file system's own settings (environment, configuration file)",
-        )
+def remote_files(url: str) -> Iterator[tuple[str, int | None, str]]:
+    """The files at a URL, or below it by name: their sizes (None: unknown, or unreadable from the middle) and states.
+
+    Raises UsageError for a URL that holds a secret or leads through a cache, InputError where nothing can be found.
+    """
     with explained(url):
+        _check(url)
         system, path = fsspec.core.url_to_fs(url)
         # Whether a web address is a folder could only be told by reading all of it for links.
-        if path.endswith("/") if split.scheme in ("http", "https") else system.isdir(path):
-            inside = sorted(name for name in system.find(path) if not _hidden(name, path))
-            yield from ((system.unstrip_protocol(name), system.size(name)) for name in inside)
+        if path.endswith("/") if url.startswith(("http://", "https://")) else system.isdir(path):
+            _first, mark, archive = url.partition("::")
+            for name in sorted(name for name in system.find(path) if not _hidden(name, path)):
+                yield f"{system.unstrip_protocol(name)}{mark}{archive}", *_size_and_state(system.info(name))
         else:
-            yield url, system.size(path)
+            yield url, *_size_and_state(system.info(path))
 
 
-def remote(url: str) -> IO[bytes]:
-    """A remote file, opened for reading; seekable where its server can send ranges."""
-    opened: IO[bytes] = fsspec.open(url, "rb").open()
-    return opened
+def _check(url: str) -> None:
+    for link in url.split("::"):
+        scheme = link.partition("://")[0]
+        split = urlsplit(link)
+        if "@" in split.netloc or split.query:
+            # The file's name goes into results, so that a password or signature in it would, too.
+            raise UsageError(
+                f"{printable(scheme)}://…: a URL with a password or a query is not read",
+                next_step="give the credentials as the file system's own settings (environment, configuration file)",
+            )
+        if scheme in _CACHES:
+            raise UsageError(
+                f"{printable(scheme)}::…: a cache between would leave copies on the disk, and may hold older ones",
+                next_step="leave it out: every source is read once, as a stream",
+            )
+
+
+def state(url: str) -> str:
+    """What changes with the content of the file at a URL, asked anew. Raises InputError where it cannot be had."""
+    with explained(url):
+        system, path = fsspec.core.url_to_fs(url)
+        system.invalidate_cache()
+        return _size_and_state(system.info(path))[1]
+
+
+def _size_and_state(info: dict[str, object]) -> tuple[int | None, str]:
+    size = info.get("size")
+    told = ", ".join(f"{name} {info[name]}" for name in _CHANGING if info.get(name) is not None)
+    return size if isinstance(size, int) and info.get("partial", True) else None, told
+
+
+@contextmanager
+def remote(url: str) -> Iterator[IO[bytes]]:
+    """A remote file, opened for reading; seekable where its server can send ranges. Raises InputError, and in reading
+    OSError or EOFError."""
+    with explained(url):
+        system, path = fsspec.core.url_to_fs(url)
+        size = system.info(path).get("size")
+        raw = system.open(path, "rb")
+    with raw, io.BufferedReader(_Whole(raw, size), _BUFFER) as whole:
+        yield cast("IO[bytes]", whole)
+
+
+class _Whole(io.RawIOBase):
+    """A remote file to the last byte that its size promises; whatever its client raises, as OSError."""
+
+    def __init__(self, raw: IO[bytes], size: int | None) -> None:
+        self._raw, self._size, self._at = raw, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at}.get(whence, self._size)
+        if base is None:
+            raise OSError("its server does not say how long it is")
+        if base + offset != self._at:
+            with _as_oserror():
+                self._raw.seek(base + offset)
+        self._at = base + offset
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # typeshed takes any buffer
+        with _as_oserror():
+            data = self._raw.read(len(buffer))
+            buffer[: len(data)] = data
+        self._at += len(data)
+        if self._size is not None and (self._at > self._size or (not data and self._at < self._size)):
+            raise EOFError(f"{self._size:,} bytes were promised, {self._at:,} came")
+        return len(data)
+
+
+@contextmanager
+def _as_oserror() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # each file system's client has errors of its own
+        raise OSError(_said(error)) from error
 
 
 def unpacked(raw: IO[bytes]) -> IO[bytes]:
@@ -50,34 +134,45 @@ def unpacked(raw: IO[bytes]) -> IO[bytes]:
     return cast("IO[bytes]", io.BufferedReader(stream))
 
 
-def row_groups(file: str) -> list[int]:
+def row_groups(raw: IO[bytes]) -> list[int]:
     """The packed bytes of each row group of a Parquet file."""
-    with explained(file), fsspec.open(file, "rb") as raw:
-        index = pq.read_metadata(raw)
-        groups = map(index.row_group, range(index.num_row_groups))
-        return [sum(group.column(n).total_compressed_size for n in range(group.num_columns)) for group in groups]
+    index = pq.read_metadata(raw)
+    groups = map(index.row_group, range(index.num_row_groups))
+    return [sum(group.column(n).total_compressed_size for n in range(group.num_columns)) for group in groups]
 
 
-def texts(place: str, file: str, begin: int, end: int) -> Iterator[str | None]:
-    """The column `text` of row groups `begin` to `end` (that one excluded) of what is at `place`, named `file`.
+def texts(raw: IO[bytes], file: str, begin: int, end: int) -> Iterator[str | None]:
+    """The column `text` of row groups `begin` to `end` (that one excluded) of a Parquet file, called `file`.
 
     It stays a dictionary where it is one, for a file of a few bytes may name one long text a million times. Raises
-    InputError where a row group's texts unpack to more than `pages.LARGEST`, before they do.
+    InputError where it is not one column of strings, where a row group's texts unpack to more than `pages.LARGEST`,
+    before they do, and where there are more or fewer of them than the footer says; what pyarrow raises where it is
+    damaged.
     """
-    with explained(file), _table(place) as (raw, table):
-        if "text" not in table.schema_arrow.names:
-            raise InputError(
-                "the texts cannot be used:",
-                (
-                    located(
-                        file, 0, "columns", printable(", ".join(table.schema_arrow.names)), "must hold one named text"
-                    ),
-                ),
-            )
+    index = pq.read_metadata(raw)
+    _check_column(file, index.schema.to_arrow_schema())
+    raw.seek(0)
+    with pq.ParquetFile(
+        raw, metadata=index, pre_buffer=False, read_dictionary=["text"], page_checksum_verification=True
+    ) as table:
         for group in range(begin, end):
-            check_sizes(file, raw, table.metadata, group)
+            check_sizes(file, raw, index, group)
+        rows = 0
         for batch in table.iter_batches(batch_size=_ROWS, row_groups=range(begin, end), columns=["text"]):
-            yield from (value.as_py() for value in batch.column(0))
+            rows += batch.num_rows
+            yield from (value.as_py() for value in batch.column("text"))
+        if rows != (promised := sum(index.row_group(group).num_rows for group in range(begin, end))):
+            raise _unusable(file, "rows", f"{rows:,}", f"the footer promises {promised:,}")
+
+
+def _check_column(file: str, schema: pyarrow.Schema) -> None:
+    names = schema.names
+    if names.count("text") != 1:
+        raise _unusable(file, "columns", printable(", ".join(names)), "must hold one named text")
+    kind = schema.field("text").type
+    kind = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+    if not any(is_one(kind) for is_one in _STRINGS):
+        raise _unusable(file, "text", printable(str(kind)), "must be a column of strings")
 
 
 @contextmanager
@@ -85,21 +180,19 @@ def explained(file: str) -> Iterator[None]:
     """Whatever a file system or reader raises, as an InputError that names the file."""
     try:
         yield
-    except (OSError, ValueError, ImportError, EOFError, pyarrow.ArrowException) as error:
-        said = printable(str(error)) or type(error).__name__
-        raise InputError(
-            "the texts cannot be used:", (located(file, 0, "file", "", f"cannot be read: {said}"),)
-        ) from error
+    except GatesError:
+        raise
+    except Exception as error:  # each file system's client has errors of its own
+        raise _unusable(file, "file", "", f"cannot be read: {_said(error)}") from error
 
 
-@contextmanager
-def _table(place: str) -> Iterator[tuple[IO[bytes], pq.ParquetFile]]:
-    with fsspec.open(place, "rb") as raw:
-        index = pq.read_metadata(raw)
-        packed = ["text"] if "text" in index.schema.to_arrow_schema().names else None
-        raw.seek(0)
-        with pq.ParquetFile(raw, metadata=index, pre_buffer=False, read_dictionary=packed) as table:
-            yield raw, table
+def _unusable(file: str, place: str, value: str, rule: str) -> InputError:
+    return InputError("the texts cannot be used:", (located(file, 0, place, value, rule),))
+
+
+def _said(error: Exception) -> str:
+    """What an error says, without the queries and passwords of the addresses in it: a store may lead to a signed one."""
+    return without_secrets(printable(str(error))) or type(error).__name__
 
 
 def _hidden(name: str, folder: str) -> bool:

@@ -3,49 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from gates.corpora.files import text_files, unusable
 from gates.corpora.streams.extra import formats
+from gates.corpora.streams.part import Kind, Part, is_remote, opened, state_of
 from gates.errors import Problem
 from gates.spec.source import located
 
-Kind = Literal["text", "lines", "rows"]
-
 _KINDS: dict[str, Kind] = {".jsonl": "lines", ".ndjson": "lines", ".parquet": "rows"}
 _PACKINGS = (".gz", ".xz", ".bz2", ".zst")
-
-
-@dataclass(frozen=True)
-class Part:
-    """Bytes `begin` to `end` (None: all that follow) of a file or URL; of Parquet, these row groups instead.
-
-    A `file` without a folder of its own lies in `folder`, wherever the reader works.
-    """
-
-    file: str
-    kind: Kind
-    packing: str
-    begin: int = 0
-    end: int | None = None
-    folder: str = ""
-
-    @property
-    def remote(self) -> bool:
-        """Whether the file is a URL."""
-        return is_remote(self.file)
-
-    @property
-    def place(self) -> str:
-        """What is opened; `file` is how it is named."""
-        return self.file if self.remote else (Path(self.folder) / self.file).as_posix()
-
-
-def is_remote(source: str) -> bool:
-    """Whether a source is a URL."""
-    return "://" in source
 
 
 def plan(sources: Sequence[str], part_bytes: int | None = None) -> list[Part]:
@@ -63,15 +31,15 @@ def plan(sources: Sequence[str], part_bytes: int | None = None) -> list[Part]:
 
 
 def _parts(source: str, part_bytes: int | None, problems: list[Problem]) -> Iterator[Part]:
-    for file, size in _files(source, problems):
+    for file, size, state in _files(source, problems):
         name = file.lower()
         packing = next((end for end in _PACKINGS if name.endswith(end)), "")
         kind = _KINDS.get(Path(name.removesuffix(packing)).suffix, "text")
-        whole = Part(file, kind, packing, folder=Path.cwd().as_posix())
+        whole = Part(file, kind, packing, folder=Path.cwd().as_posix(), state=state)
         if size == 0:
             problems.append(located(file, 0, "file", "", "the file is empty", "leave it out"))
         elif whole.kind == "rows":
-            yield from (replace(whole, begin=begin, end=end) for begin, end in _groups(file, part_bytes))
+            yield from (replace(whole, begin=begin, end=end) for begin, end in _groups(whole, part_bytes))
         elif packing or not size or part_bytes is None:
             yield whole
         else:
@@ -80,9 +48,10 @@ def _parts(source: str, part_bytes: int | None, problems: list[Problem]) -> Iter
             yield replace(whole, begin=begins[-1])
 
 
-def _groups(file: str, part_bytes: int | None) -> Iterator[tuple[int, int]]:
+def _groups(whole: Part, part_bytes: int | None) -> Iterator[tuple[int, int]]:
     """Row groups that follow one another, together about `part_bytes`; each opening of a file reads its whole index."""
-    sizes = formats().row_groups(file)
+    with formats().explained(whole.file), opened(whole) as raw:
+        sizes = formats().row_groups(raw)
     begin = held = 0
     for end, size in enumerate(sizes, 1):
         held += size
@@ -91,9 +60,9 @@ def _groups(file: str, part_bytes: int | None) -> Iterator[tuple[int, int]]:
             begin, held = end, 0
 
 
-def _files(source: str, problems: list[Problem]) -> Iterator[tuple[str, int | None]]:
-    """Each file and its size in bytes (None: unknown)."""
+def _files(source: str, problems: list[Problem]) -> Iterator[tuple[str, int | None, str]]:
+    """Each file, its size in bytes (None: unknown, or it cannot be read from the middle), and its state."""
     if is_remote(source):
         yield from formats().remote_files(source)
     else:
-        yield from ((file.as_posix(), file.stat().st_size) for file in text_files([Path(source)], problems))
+        yield from ((file.as_posix(), *state_of(file)) for file in text_files([Path(source)], problems))

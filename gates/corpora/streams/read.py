@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import bz2
+import codecs
 import gzip
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from gates.corpora.files import read_line, unusable
-from gates.corpora.streams import xz
+from gates.corpora.streams import unpacking
 from gates.corpora.streams.extra import formats
-from gates.corpora.streams.plan import Part
+from gates.corpora.streams.part import Part, opened
 from gates.errors import InputError, Problem
 from gates.spec.source import MAX_PROBLEMS, located, printable, shown
 
@@ -26,8 +25,8 @@ _CONTEXT = 3  # bytes before a cut that tell whether a hyphen breaks a word ther
 _HYPHEN_ENDS = b"-\xad\x90"
 _OPENERS: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
     ".gz": lambda raw: cast("IO[bytes]", gzip.GzipFile(fileobj=raw)),
-    ".xz": xz.unpacked,
-    ".bz2": lambda raw: cast("IO[bytes]", bz2.BZ2File(raw)),
+    ".xz": unpacking.xz,
+    ".bz2": unpacking.bzip2,
 }
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
@@ -144,6 +143,7 @@ def _line(part: Part, stream: IO[bytes]) -> bytes:
 
 def _line_documents(part: Part, problems: list[Problem]) -> Iterator[Document]:
     for number, line in enumerate(_lines(part), 1):
+        line = line if number > 1 or part.begin else line.removeprefix(codecs.BOM_UTF8)
         yield Document(number, _parsed(part, number, line, problems))
 
 
@@ -159,10 +159,11 @@ def _parsed(part: Part, number: int, line: bytes, problems: list[Problem]) -> by
 
 
 def _row_documents(part: Part, problems: list[Problem]) -> Iterator[Document]:
-    for number, text in enumerate(formats().texts(part.place, part.file, part.begin, part.end), 1):
-        if not isinstance(text, str):
-            problems.append(located(part.file, number, "text", shown(text), "must be there, and a string"))
-        yield Document(number, text.encode("utf-8", "surrogatepass") if isinstance(text, str) else None)
+    with formats().explained(part.file), opened(part) as raw:
+        for number, text in enumerate(formats().texts(raw, part.file, part.begin, part.end), 1):
+            if text is None:
+                problems.append(located(part.file, number, "text", "null", "must be there, and a string"))
+            yield Document(number, None if text is None else text.encode("utf-8"))
 
 
 def _too_long(part: Part) -> InputError:
@@ -174,14 +175,15 @@ def _too_long(part: Part) -> InputError:
 def _opened(part: Part, context: int) -> Iterator[IO[bytes]]:
     """The part's file, unpacked, `context` bytes before the part."""
     try:
-        with formats().remote(part.file) if part.remote else Path(part.place).open("rb") as raw:
+        with opened(part) as raw:
             if part.packing == ".zst":
                 yield formats().unpacked(raw)
             elif part.packing:
                 with _OPENERS[part.packing](raw) as unpacked:
                     yield unpacked
             else:
-                raw.seek(max(0, part.begin - context))
+                if part.begin > context:
+                    raw.seek(part.begin - context)
                 yield raw
     except _DAMAGED as error:
         said = (error.strerror if isinstance(error, OSError) else None) or printable(str(error)) or type(error).__name__
