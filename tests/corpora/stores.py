@@ -20,6 +20,8 @@ class Store:
         self.objects = objects
         self.asked: list[tuple[str, str, str, int]] = []
         self.refuse = False
+        self.lost = 0
+        """How many bytes of an answer never come."""
         self.port = 0
 
     @property
@@ -129,7 +131,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body)
+            self.wfile.write(body[: len(body) - self.store.lost])
+            self.close_connection = bool(self.store.lost)
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""

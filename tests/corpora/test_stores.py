@@ -12,7 +12,7 @@ import pytest
 
 from gates.corpora.streams.plan import plan
 from gates.corpora.streams.read import documents_of, text_of
-from gates.errors import InputError
+from gates.errors import InputError, UsageError
 from tests.corpora.stores import BUCKET, Store, serving
 from tests.flow.conftest import gates
 from tests.small import prose
@@ -100,6 +100,43 @@ def test_a_web_address_that_fails_is_named(store: Store) -> None:
             list(text_of(part))
     finally:
         store.refuse = False
+
+
+def test_less_than_was_promised_is_no_shorter_source(store: Store) -> None:
+    (part,) = plan([f"{store.address}/plain/train/a.txt"])
+    store.lost = 7
+    try:
+        with pytest.raises(InputError, match=r"a\.txt: file: cannot be read"):
+            list(text_of(part))
+    finally:
+        store.lost = 0
+
+
+def test_what_is_another_than_when_the_work_was_planned_is_not_read(store: Store) -> None:
+    (part,) = plan([f"{store.address}/plain/other/c.txt"])
+    store.objects["other/c.txt"] += b"and more\n"
+    try:
+        with pytest.raises(InputError, match=r"c\.txt: file: .*changed while it was read"):
+            list(text_of(part))
+    finally:
+        store.objects["other/c.txt"] = OBJECTS["other/c.txt"]
+
+
+@pytest.mark.parametrize("cache", ["simplecache", "filecache", "blockcache"])
+def test_no_cache_stands_between(store: Store, cache: str, tmp_path: Path) -> None:
+    store.asked.clear()
+    with pytest.raises(UsageError, match=f"{cache}::…: a cache between would leave copies"):
+        plan([f"{cache}::{store.address}/plain/other/c.txt"])
+    assert store.asked == []
+
+
+@pytest.mark.parametrize(
+    "url", ["zip://a.txt::http://ann:hunter2@127.0.0.1/x.zip", "zip://a::http://h/x.zip?key=hunter2"]
+)
+def test_no_link_of_a_chain_holds_a_secret(url: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        plan([url])
+    assert "hunter2" not in str(refused.value)
 
 
 @pytest.mark.clouds

@@ -19,12 +19,13 @@ from gates.spec.source import located, printable, without_secrets
 _ROWS = 512
 _BUFFER = 1 << 18
 _CACHES = frozenset({"simplecache", "filecache", "blockcache", "cached"})
-_CHANGING = (
-    *("size", "mtime", "created", "ETag", "etag", "Last-Modified", "LastModified", "last_modified", "generation"),
-    *("Content-MD5", "md5Hash", "CRC"),
-)
-"""What file systems say of a file that changes with its content."""
+_CONTENT = ("ETag", "etag", "md5Hash", "Content-MD5", "CRC", "generation")
+"""What file systems say of a file that changes with its content and with nothing else, most telling first."""
 
+_TIMES = ("mtime", "created", "Last-Modified", "LastModified", "last_modified")
+"""What is compared where none of those is told: a listing may give a time more finely than the file's own head."""
+
+_QUOTES = '"'
 _STRINGS = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
 
 
@@ -72,7 +73,8 @@ def state(url: str) -> str:
 
 def _size_and_state(info: dict[str, object]) -> tuple[int | None, str]:
     size = info.get("size")
-    told = ", ".join(f"{name} {info[name]}" for name in _CHANGING if info.get(name) is not None)
+    by = [name for name in _CONTENT if info.get(name)][:1] or [name for name in _TIMES if info.get(name)]
+    told = ", ".join(f"{name} {str(info[name]).strip(_QUOTES)}" for name in ("size", *by) if name in info)
     return size if isinstance(size, int) and info.get("partial", True) else None, told
 
 
@@ -191,7 +193,7 @@ def _unusable(file: str, place: str, value: str, rule: str) -> InputError:
 
 
 def _said(error: Exception) -> str:
-    """What an error says, without the queries and passwords of the addresses in it: a store may lead to a signed one."""
+    """What an error says, without the secrets of the addresses in it: a store may lead to a signed one."""
     return without_secrets(printable(str(error))) or type(error).__name__
 
 

@@ -32,7 +32,7 @@ def plan(sources: Sequence[str], part_bytes: int | None = None) -> list[Part]:
 
 def _parts(source: str, part_bytes: int | None, problems: list[Problem]) -> Iterator[Part]:
     for file, size, state in _files(source, problems):
-        name = file.lower()
+        name = (file.partition("::")[0] if is_remote(file) else file).lower()
         packing = next((end for end in _PACKINGS if name.endswith(end)), "")
         kind = _KINDS.get(Path(name.removesuffix(packing)).suffix, "text")
         whole = Part(file, kind, packing, folder=Path.cwd().as_posix(), state=state)

@@ -143,8 +143,8 @@ def _line(part: Part, stream: IO[bytes]) -> bytes:
 
 def _line_documents(part: Part, problems: list[Problem]) -> Iterator[Document]:
     for number, line in enumerate(_lines(part), 1):
-        line = line if number > 1 or part.begin else line.removeprefix(codecs.BOM_UTF8)
-        yield Document(number, _parsed(part, number, line, problems))
+        first = number == 1 and not part.begin
+        yield Document(number, _parsed(part, number, line.removeprefix(codecs.BOM_UTF8) if first else line, problems))
 
 
 def _parsed(part: Part, number: int, line: bytes, problems: list[Problem]) -> bytes | None:
