@@ -19,11 +19,12 @@ from gates.spec.source import located, printable, without_secrets
 _ROWS = 512
 _BUFFER = 1 << 18
 _CACHES = frozenset({"simplecache", "filecache", "blockcache", "cached"})
-_CONTENT = ("ETag", "etag", "md5Hash", "Content-MD5", "CRC", "generation")
-"""What file systems say of a file that changes with its content and with nothing else, most telling first."""
-
-_TIMES = ("mtime", "created", "Last-Modified", "LastModified", "last_modified")
-"""What is compared where none of those is told: a listing may give a time more finely than the file's own head."""
+_CHANGING = (
+    *("ETag", "etag", "md5Hash", "Content-MD5", "CRC", "generation"),
+    *("mtime", "Last-Modified", "LastModified", "last_modified", "created"),
+)
+"""What file systems say of a file that changes with its content, most telling first. Only the first told is compared:
+a listing may give a time more finely than the file's own head, and the content's hash without it."""
 
 _QUOTES = '"'
 _STRINGS = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_string_view)
@@ -73,7 +74,7 @@ def state(url: str) -> str:
 
 def _size_and_state(info: dict[str, object]) -> tuple[int | None, str]:
     size = info.get("size")
-    by = [name for name in _CONTENT if info.get(name)][:1] or [name for name in _TIMES if info.get(name)]
+    by = [name for name in _CHANGING if info.get(name)][:1]
     told = ", ".join(f"{name} {str(info[name]).strip(_QUOTES)}" for name in ("size", *by) if name in info)
     return size if isinstance(size, int) and info.get("partial", True) else None, told
 
