@@ -38,8 +38,8 @@ class FinishedRun:
         return self.sealed.seal
 
 
-def read_run(folder: Path) -> FinishedRun:
-    """The finished run in a folder such as reports/demo/001, under the workspace's ledger.
+def read_run(folder: Path, store: RunStore | None = None) -> FinishedRun:
+    """The finished run in a folder such as reports/demo/001, under the workspace's ledger; `store` is its own, if open.
 
     Raises RecordError where no finished run is, TamperedError where a file is not what the ledger says.
     """
@@ -55,7 +55,7 @@ def read_run(folder: Path) -> FinishedRun:
             f"{folder}: this {'is spoiled: it can never be judged' if ended else state}",
             next_step="name the folder of a finished run, such as reports/GATE/001",
         )
-    store = RunStore(reports, gate, int(number))
+    store = store or RunStore(reports, gate, int(number))
     files = finished_files(store, ended)
     return FinishedRun(
         workspace=workspace,

@@ -19,6 +19,7 @@ from gates.record.ledger import Ledger
 from gates.record.review import Mark, Review, Said, latest, named
 from gates.record.review_list import Item, ReadingList, matched, reading_list
 from gates.record.seal import SealOnDisk
+from gates.record.store import RunStore
 from gates.records import Generation
 from gates.spec.schema import SignOffRule
 
@@ -154,12 +155,12 @@ class Reading:
         return None
 
 
-def open_reading(folder: Path, cache: Path) -> Reading:
-    """The reading of the finished run in `folder`.
+def open_reading(folder: Path, cache: Path, store: RunStore | None = None) -> Reading:
+    """The reading of the finished run in `folder`; `store` is its own, if open.
 
     Raises RecordError where no finished run is, TamperedError where a file or a mark is not what the ledger says.
     """
-    run = read_run(folder)
+    run = read_run(folder, store)
     store, gate = run.store, run.seal.gate
     generations = {generation.key: generation for generation in store.generations(run.sealed.sha256)}
     review = Review(store.folder)

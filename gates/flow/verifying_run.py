@@ -28,7 +28,7 @@ from gates.record.ledger import Ledger, Stored
 from gates.record.seal import SealOnDisk
 from gates.record.share import WITHHELD, Share
 from gates.record.standing import History, in_context
-from gates.record.store import RunStore, finished_files
+from gates.record.store import KeptStore, RunStore, finished_files
 from gates.records import sha256
 from gates.report.markdown import markdown
 from gates.report.seat import seat_sentences
@@ -38,7 +38,7 @@ def check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, foun
     """Derive one finished run again: verdict from measurements, report from both, measurements from generations."""
     (workspace, cache, reports), (notes, shared) = places, found
     sealed = seal_of(workspace / "prereg", seal)
-    store = RunStore(reports, ended.entry.gate, said(ended, "run", int))
+    store = KeptStore(reports, ended.entry.gate, said(ended, "run", int))
     files = finished_files(store, ended, WITHHELD if shared else ())
     ledger = Ledger(workspace / "prereg")
     if shared is None:
@@ -46,7 +46,7 @@ def check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, foun
         store.check_closed(imported=sealed.seal.imported is not None, several=sealed.seal.gate.seats is not None)
         if sealed.seal.imported is not None:
             read_received(store, sealed.seal.imported)
-        _check_read(store.folder, cache, ledger, notes)
+        _check_read(store, cache, ledger, notes)
     measurements = Measurements.parse(files["measurements.json"], where=str(store.folder / "measurements.json"))
     verdict = Verdict.parse(files["verdict.json"], where=str(store.folder / "verdict.json"))
     _check_files(store.folder, sealed, files, (measurements, verdict), notes)
@@ -109,9 +109,9 @@ def _rules(sealed: SealOnDisk) -> Mapping[str, FloorRule] | str:
         return f"not derived again: {error.message.replace(chr(10), ' ')}{sealed_with(sealed)}"
 
 
-def _check_read(folder: Path, cache: Path, ledger: Ledger, notes: Notes) -> None:
+def _check_read(store: RunStore, cache: Path, ledger: Ledger, notes: Notes) -> None:
     """Check the marks of a run's readers, and derive its sign-offs again."""
-    reading, entries = open_reading(folder, cache), ledger.entries()
+    reading, entries = open_reading(store.folder, cache, store), ledger.entries()
     loose = reading.review.check(entries, reading.run.store.gate, reading.run.store.number)
     if loose:
         notes.not_derived.append(
@@ -128,4 +128,4 @@ def _check_read(folder: Path, cache: Path, ledger: Ledger, notes: Notes) -> None
     for entered, readers in tallied(reading, entries):
         check_told(entered, {"readers": readers})
     if loose := check_votes(reading, entries):
-        notes.not_derived.append(f"{folder / 'votes.jsonl'}: no ledger record holds its last {loose} votes yet")
+        notes.not_derived.append(f"{store.folder / 'votes.jsonl'}: no ledger record holds its last {loose} votes yet")

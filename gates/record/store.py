@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -235,6 +236,20 @@ class RunStore:
     def write_report(self, text: str) -> None:
         """Write report.md, once."""
         write_once(self.folder / "report.md", text.encode())
+
+
+class KeptStore(RunStore):
+    """A store whose generations are read once, however often they are asked for: of a run that is verified."""
+
+    def generations(self, seal: str) -> Iterator[Generation]:
+        """As `RunStore.generations`, all of them in memory from the first time on."""
+        if seal not in self._kept:
+            self._kept[seal] = tuple(super().generations(seal))
+        return iter(self._kept[seal])
+
+    @cached_property
+    def _kept(self) -> dict[str, tuple[Generation, ...]]:
+        return {}
 
 
 def run_place(folder: Path) -> Path:

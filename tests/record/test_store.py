@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gates.errors import RecordError, TamperedError
 from gates.record.files import append_line
 from gates.record.ledger import Ledger, Stamp
-from gates.record.store import RunStore, Session, finished_files, gate_lock, open_run, runs
+from gates.record.store import KeptStore, RunStore, Session, finished_files, gate_lock, open_run, runs
 from gates.records import Generation, Usage, canonical, sha256
 from tests.judge.arms import HASH
 
@@ -59,6 +59,23 @@ def test_generations_come_back_as_they_were_and_in_order(tmp_path: Path) -> None
     assert list(made.generations(HASH)) == given_
     assert made.resume(HASH) == {("base", 2, 1), ("base", 0, 1), ("base", 0, 5), ("a", 0, 1)}
     assert made.generations_sha256() == sha256(made.generations_path.read_bytes())
+
+
+def test_a_kept_store_reads_the_same_once(tmp_path: Path) -> None:
+    given_ = [generation(2), generation(0)]
+    path, kept = store(tmp_path, *given_).generations_path, KeptStore(tmp_path, "demo", 7)
+    assert list(kept.generations(HASH)) == given_
+    path.unlink()
+    assert list(kept.generations(HASH)) == given_
+
+
+def test_a_kept_store_keeps_no_refusal(tmp_path: Path) -> None:
+    store(tmp_path, generation(0))
+    kept = KeptStore(tmp_path, "demo", 7)
+    for _ in range(2):
+        with pytest.raises(TamperedError, match="belongs to seal"):
+            list(kept.generations(OTHER))
+    assert list(kept.generations(HASH)) == [generation(0)]
 
 
 def test_a_store_without_generations_has_none(tmp_path: Path) -> None:
