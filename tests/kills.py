@@ -40,7 +40,7 @@ class Disk:
         name = Path(f"/proc/self/fd/{path}").readlink() if isinstance(path, int) else os.fspath(path)
         if not str(name).startswith(self.below):
             return False
-        self.told.append(f"{what} {Path(str(name)).name}")
+        self.told.append(f"{what} {os.path.relpath(name, self.below)}")
         # What is refused for want of room can still be taken away.
         kept = self.lasting and what not in ("unlink", "remove", "truncate", "ftruncate")
         return len(self.told) == self.deadly or (kept and 0 < self.deadly < len(self.told))
@@ -89,11 +89,11 @@ class Disk:
                     disk.fail()
                 return super().truncate(size)
 
-        def opened(path: object, mode: str = "r", *rest: object, **named: object) -> object:
+        def opened(path: object, mode: str = "r", buffering: int = -1, *rest: object, **named: object) -> object:
             if "b" not in mode or mode == "rb" or not str(path).startswith(self.below):
-                return real(path, mode, *rest, **named)
+                return real(path, mode, buffering, *rest, **named)
             raw = File(path, mode.replace("b", ""))
-            if named.get("buffering") == 0:
+            if buffering == 0:
                 return raw
             return io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
 

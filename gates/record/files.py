@@ -34,9 +34,12 @@ def refuse_link(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, where they are not there."""
+    """Make a folder and those above it, where they are not there; their names are then durable."""
     with on_disk(folder):
+        new = [each for each in (folder, *folder.parents) if not each.is_dir()]
         folder.mkdir(parents=True, exist_ok=True)
+    for each in new:
+        sync_folder(each.parent)
 
 
 def sync_folder(folder: Path) -> None:

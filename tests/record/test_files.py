@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gates.errors import DiskError, RecordError, TamperedError
-from gates.record.files import append_line, cut_torn_line, locked, replace, stored_bytes, sync_folder, write_once
+from gates.record.files import (
+    append_line,
+    cut_torn_line,
+    locked,
+    make_folder,
+    replace,
+    stored_bytes,
+    sync_folder,
+    write_once,
+)
+from tests.durable import at_risk
+from tests.kills import BIG, FORKED, killed_at
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
@@ -59,6 +71,28 @@ def test_what_is_interrupted_leaves_nothing(
         assert names(tmp_path) == []
     write_once(path, b"whole")
     assert path.read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda path: write_once(path, b"whole"),
+        lambda path: replace(path, b"new"),
+        lambda path: append_line(path.with_suffix(".jsonl"), b"a line"),
+        lambda path: cut_torn_line(path.with_name("torn.jsonl")),
+        lambda path: make_folder(path / "a" / "b"),
+        lambda path: write_once(path.with_name("a") / "b" / path.name, b"whole"),
+    ],
+    ids=["write once", "replace", "append", "cut", "folders", "once in a new folder"],
+)
+def test_a_loss_of_power_takes_nothing_that_was_written(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, work
+) -> None:
+    (tmp_path / "torn.jsonl").write_bytes(b"one\ntw")
+    before = shutil.copytree(tmp_path, tmp_path_factory.mktemp("before") / "home")
+    steps = killed_at(BIG, tmp_path, work, tmp_path / "record", context=FORKED)
+    assert steps
+    assert at_risk(steps, before) == []
 
 
 def test_a_real_kill_before_the_link_leaves_no_file_of_that_name(tmp_path: Path) -> None:
