@@ -95,6 +95,27 @@ def test_a_loss_of_power_takes_nothing_that_was_written(
     assert at_risk(steps, before) == []
 
 
+@pytest.mark.parametrize(
+    ("steps", "risk"),
+    [
+        (["write .a.json.1.part", "link .a.json.1.part", "fsync ."], "a.json.1.part gets its name before it is on"),
+        (["write .a.json.1.part", "fsync .a.json.1.part", "replace .a.json.1.part"], "at the end: name of a.json"),
+        (["write a.json", "fsync a.json", "fsync ."], "a.json is written in its place"),
+        (["fsync a.jsonl", "write a.jsonl", "fsync ."], "at the end: bytes of a.jsonl"),
+        (["truncate old.jsonl"], "at the end: bytes of old.jsonl"),
+        (["mkdir a", "mkdir a/b", "fsync a"], "at the end: name of a"),
+        (["write old.jsonl", "write ledger.jsonl"], "ledger.jsonl tells of more: bytes of old.jsonl"),
+        (
+            ["write .ledger.jsonl.1.part", "replace .ledger.jsonl.1.part"],
+            "tells of more: bytes of .ledger.jsonl.1.part",
+        ),
+    ],
+)
+def test_what_a_careless_writer_risks_is_said(tmp_path: Path, steps: list[str], risk: str) -> None:
+    (tmp_path / "old.jsonl").touch()
+    assert any(risk in found for found in at_risk(steps, tmp_path))
+
+
 def test_a_real_kill_before_the_link_leaves_no_file_of_that_name(tmp_path: Path) -> None:
     path = tmp_path / "report.md"
     program = (

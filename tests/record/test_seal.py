@@ -25,6 +25,7 @@ from gates.record.seal import (
 )
 from gates.record.vouching import vouch
 from gates.records import sha256
+from tests.durable import at_risk
 from tests.judge.arms import HASH, a_gate
 from tests.kills import BIG, FORKED, killed_at
 from tests.record.test_signing import make_key
@@ -79,6 +80,7 @@ def test_a_seal_reads_back_and_its_name_is_its_hash(tmp_path: Path) -> None:
 def test_a_signed_seal_killed_at_any_write_is_written_by_the_next_try(tmp_path: Path) -> None:
     key = make_key(tmp_path)
     steps = killed_at(BIG, tmp_path / "0", write_seal, tmp_path / "0", seal(), key, context=FORKED)
+    assert at_risk(steps) == []
     linked = [step for step in steps if step.startswith("link")]
     assert sum(".json" in step for step in linked) == sum(".sig" in step for step in linked) == 1
     for deadly in range(1, len(steps) + 1):
