@@ -16,6 +16,7 @@ from unittest import mock
 from gates.record.ledger import Entry, Ledger
 from tests.faults.child import Order, Told, Trouble, carry_out
 from tests.flow.conftest import Ended, gates
+from tests.flow.test_judging import JUDGED, LABELLED
 from tests.kills import STARTED
 from tests.record.test_signing import make_key
 from tests.small import BEATS, prose, small_workspace
@@ -45,6 +46,7 @@ CASES = (
     Case("seal", ("seal", GATE, "--yes", "--by", "ann"), "new", asks=True),
     Case("amend", ("amend", GATE, "--reason", "trained again", "--yes", "--by", "ann"), "changed", asks=True),
     Case("run", ("run", GATE), "sealed", asks=True),
+    Case("judged run", ("run", GATE), "judged", asks=True),
     Case("import", ("import", "old.jsonl", "--gate", GATE, "--by", "ann"), "new"),
     Case("rescore", ("rescore", RUN, "--rule", "pairwise-calibrated@1", "--reason", "asked", "--by", "ann"), "ran"),
     Case("recheck", ("recheck", RUN, "--by", "ann"), "ran", asks=True, ends="rechecked"),
@@ -68,12 +70,12 @@ class Home:
         self.folder, self.work = folder, folder / "work"
         self.key = make_key(folder)
         self._hours = 0
-        seat = {"base_url": url, "concurrency": 2, "attempts": 12, "timeout_s": 5.0}
-        small_workspace(self._at("new"), folder / "cache", seat=seat)
-        (self._at("new") / "prereg" / "beats.txt").write_text("\n".join(BEATS[:3]), "utf-8")
+        self._seat = {"base_url": url, "concurrency": 2, "attempts": 12, "timeout_s": 5.0}
+        self._write("new")
         (self._at("new") / "old.jsonl").write_text("".join(json.dumps(row) + "\n" for row in _old()), "utf-8")
         self._makers = {
             "sealed": lambda: self._make("sealed", "new", self.words("seal")),
+            "judged": self._judge,
             "changed": self._change,
             "ran": lambda: self._make("ran", "sealed", self.words("run")),
             "read": self._read,
@@ -138,6 +140,17 @@ class Home:
     def _made(self, state: str) -> None:
         if not self._at(state).exists():
             self._makers[state]()
+
+    def _write(self, state: str, **changes: object) -> Path:
+        """A workspace of three prompts, not sealed; the folder of its gate."""
+        folder = small_workspace(self._at(state), self.folder / "cache", seat=self._seat, **changes).parent
+        (folder / "beats.txt").write_text("\n".join(BEATS[:3]), "utf-8")
+        return folder
+
+    def _judge(self) -> None:
+        labelled = "\n".join(map(json.dumps, LABELLED))
+        (self._write("asking", **JUDGED) / "labelled.jsonl").write_text(labelled, "utf-8")
+        self._make("judged", "asking", self.words("seal"))
 
     def _change(self) -> None:
         self._make("changed", "sealed")
@@ -223,9 +236,11 @@ def facts(work: Path) -> Facts:
         for path in _files_of(work, entry):
             told = _generations(path) if path.name == "generations.jsonl" else plain(path.read_text("utf-8"))
             found[f"{name}, {path.name if path.name in _NAMED else 'file'}"] = told
-    for name in ("review.jsonl", "votes.jsonl"):
+    for name in ("review.jsonl", "votes.jsonl", "judgements.jsonl"):
         for path in sorted(work.glob(f"reports/*/*/{name}")):
-            found[f"{path.relative_to(work)}"] = [plain(line) for line in path.read_text("utf-8").splitlines()]
+            told = [plain(line) for line in path.read_text("utf-8").splitlines()]
+            # Answers stand in the order they came.
+            found[f"{path.relative_to(work)}"] = sorted(told) if name == "judgements.jsonl" else told
     for folder in ("logs", "shared"):
         for path in sorted((work / folder).rglob("*")):
             if path.is_file() and not path.name.startswith("."):

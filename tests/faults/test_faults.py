@@ -6,16 +6,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
+from gates.cli import cli
 from tests.faults.child import can_trace
-from tests.faults.home import Home
+from tests.faults.home import CASES, Home
 from tests.faults.trials import KINDS, FickleSeat, Trials, can_mount
 from tests.flow.threaded import running
 from tests.kills import STARTED
 
 SEED = 20
+WRITE_NO_RECORD = {
+    "card", "check", "ci", "compare", "completion", "corpora", "delta", "demo", "init", "judge", "list", "overlap", "power",
+    "schema", "seat", "show", "status", "table", "verify",
+}  # fmt: skip
+"""The commands that enter nothing into a ledger and write nothing that one relies on."""
 MET = {
     "killed": "run",
     "call killed": "import",
@@ -46,6 +53,29 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trials]:
 def test_after_a_fault_the_same_command_comes_to_the_same_end(trials: Trials, kind: str) -> None:
     outcome = trials.meet(kind, np.random.default_rng([SEED, KINDS.index(kind)]), MET[kind])
     assert outcome.wrong == [], outcome
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("faults")
+@pytest.mark.parametrize("name", ["review", "signoff"])
+def test_killed_at_any_step_a_command_comes_to_the_same_end(trials: Trials, name: str) -> None:
+    """The two quickest; scripts/kills.py does it to every command."""
+    outcomes = [*trials.killed_everywhere(next(case for case in CASES if case.name == name))]
+    assert {outcome.ended for outcome in outcomes} == {"killed"}
+    assert [str(outcome) for outcome in outcomes if outcome.wrong] == []
+
+
+def test_every_command_was_killed_everywhere_and_all_held(root: Path) -> None:
+    report = (root / "scripts" / "kills.out.md").read_text("utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in report.splitlines() if line.startswith("| ")]
+    assert {row[0] for row in rows[1:]} == {case.name for case in CASES}
+    assert all(row[1] == row[2] != "0" and row[3] == row[4] != "0" for row in rows[1:])
+
+
+def test_each_command_has_a_case_or_writes_no_record() -> None:
+    words = {case.words[0] for case in CASES}
+    assert words | WRITE_NO_RECORD == set(cli.list_commands(click.Context(cli)))
+    assert not words & WRITE_NO_RECORD
 
 
 def test_each_kind_is_met() -> None:

@@ -1,4 +1,4 @@
-"""Faults drawn at random, put in the way of a command; the command given again must come to the undisturbed end."""
+"""Faults, drawn at random or each in turn; the command given again must then come to the undisturbed end."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import numpy as np
 from gates.record.ledger import Ledger
 from tests.faults.child import RECORD_CALLS, Told, Trouble
 from tests.faults.home import CASES, Case, Facts, Home, facts
+from tests.flow.test_judging import Judge
 from tests.flow.threaded import Seat
 from tests.seat.faulty import Handler, Request, Wire, error
 
@@ -42,6 +43,7 @@ class FickleSeat(Seat):
 
     def __init__(self) -> None:
         super().__init__()
+        Judge(self)
         self.share, self.down, self.up, self.texts_alone = 0.0, 0, 0, False
         self.chance = np.random.default_rng(0)
         answers, cards = self.faulty.always, self.faulty.routes["/v1/models"]
@@ -130,6 +132,16 @@ class Trials:
         finally:
             self.seat.mend()
 
+    def killed_everywhere(self, case: Case) -> Iterator[Outcome]:
+        """Killed at each step of the command in turn, at a write after half of it: so before and after every step."""
+        for at in range(1, len(self.whole(case).told.steps) + 1):
+            yield self._killed_at(case, at)
+
+    def killed_at_every_call(self, case: Case) -> Iterator[Outcome]:
+        """Killed by strace at each system call on the command's records in turn; nothing where it may not follow."""
+        for call, number in self._every_call(case) if self.traces else ():
+            yield self._killed_at_call(case, call, number)
+
     def whole(self, case: Case) -> Whole:
         """The command undisturbed, once."""
         if case.name not in self._wholes:
@@ -190,8 +202,10 @@ class Trials:
         return outcome
 
     def _killed(self, case: Case, chance: np.random.Generator) -> Outcome:
+        return self._killed_at(case, 1 + int(chance.integers(len(self.whole(case).told.steps))))
+
+    def _killed_at(self, case: Case, at: int) -> Outcome:
         steps = self.whole(case).told.steps
-        at = 1 + int(chance.integers(len(steps)))
         self.home.begin(case.state)
         return self._tried(case, f"killed at step {at} of {len(steps)} ({steps[at - 1]})", Trouble(step=at))
 
@@ -202,16 +216,21 @@ class Trials:
         fault = f"{os.strerror(why)} at step {at} of {len(steps)} ({steps[at - 1]})"
         return self._tried(case, fault, Trouble(step=at, error=why))
 
-    def _call(self, case: Case, chance: np.random.Generator) -> tuple[str, int]:
+    def _every_call(self, case: Case) -> list[tuple[str, int]]:
         paths = self.whole(case).paths
         calls = self._calls.get(case.name) or self._calls.setdefault(case.name, self._counted(case, paths))
-        every = [(call, number) for call, count in sorted(calls.items()) for number in range(1, count + 1)]
+        return [(call, number) for call, count in sorted(calls.items()) for number in range(1, count + 1)]
+
+    def _call(self, case: Case, chance: np.random.Generator) -> tuple[str, int]:
+        every = self._every_call(case)
         return every[int(chance.integers(len(every)))]
 
     def _call_killed(self, case: Case, chance: np.random.Generator) -> Outcome:
         if not self.traces:
             return self._killed(case, chance)
-        call, number = self._call(case, chance)
+        return self._killed_at_call(case, *self._call(case, chance))
+
+    def _killed_at_call(self, case: Case, call: str, number: int) -> Outcome:
         self.home.begin(case.state)
         return self._tried(case, f"killed at {call} number {number}", Trouble(call=call, step=number))
 
