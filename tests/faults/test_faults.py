@@ -19,8 +19,8 @@ from tests.kills import STARTED
 
 SEED = 20
 WRITE_NO_RECORD = {
-    "card", "check", "ci", "compare", "completion", "corpora", "delta", "demo", "init", "judge", "list", "overlap", "power",
-    "schema", "seat", "show", "status", "table", "verify",
+    "card", "check", "ci", "compare", "completion", "corpora", "delta", "demo", "init", "judge", "list", "overlap",
+    "power", "schema", "seat", "show", "status", "table", "verify",
 }  # fmt: skip
 """The commands that enter nothing into a ledger and write nothing that one relies on."""
 MET = {
