@@ -146,20 +146,20 @@ class Lines(Generic[L]):
         known = {line.sha256 for state in states for line in self._as_of(lines, state)}
         return len(lines) - len(known)
 
-    def join(self, ours: bytes, theirs: bytes, stamp: Stamp) -> bool:
+    def join(self, ours: Callable[[], bytes], theirs: bytes, stamp: Stamp) -> bool:
         """Write what two git branches have made of the file; returns whether both had added to it.
 
-        Raises TamperedError where a branch's lines do not hold.
+        `ours` is asked while nobody else can add a line. Raises TamperedError where a branch's lines do not hold.
         """
-        mine, others = self._parsed(ours), self._parsed(theirs)
-        by_name = {line.sha256: line for line in (*mine, *others)}
-        both = len(mine) < len(by_name) > len(others)
-        if both:
-            first, second = sorted((mine[-1].sha256, others[-1].sha256))
-            record = Join(previous=(first, second), at=stamp.at, by=stamp.by)
-            line = canonical(record.as_json())
-            by_name[sha256(line)] = Line(sha256(line), line, record)
         with self._writing():
+            mine, others = self._parsed(ours()), self._parsed(theirs)
+            by_name = {line.sha256: line for line in (*mine, *others)}
+            both = len(mine) < len(by_name) > len(others)
+            if both:
+                first, second = sorted((mine[-1].sha256, others[-1].sha256))
+                record = Join(previous=(first, second), at=stamp.at, by=stamp.by)
+                line = canonical(record.as_json())
+                by_name[sha256(line)] = Line(sha256(line), line, record)
             replace(self.path, b"".join(line.line + b"\n" for line in ordered([*by_name.values()])))
         return both
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def _join_lines(workspace: Path, commit: str, moved: Sequence[Moved], stamp: Sta
             theirs = shown(workspace, commit, lines.path)
             if theirs is None or not lines.path.is_file():
                 continue
-            if lines.join(_our_lines(workspace, lines), theirs, stamp):
+            if lines.join(partial(_our_lines, workspace, lines), theirs, stamp):
                 yield lines.path
             lines.enter(ledger, gate, run, stamp)
 

@@ -295,12 +295,14 @@ def _by_number(records: Iterable[Stored]) -> dict[int, Stored]:
 
 def open_run(ledger: Ledger, reports: Path, gate: str, seal: str, stamp: Stamp) -> RunStore:
     """The unfinished run under this seal, or a new one entered in the ledger first, so that every attempt counts."""
-    known = runs(ledger, gate)
-    for started, verdict in known:
-        if verdict is None and said(started, "seal", str) == seal:
-            return RunStore(reports, gate, said(started, "run", int))
-    number = max((said(started, "run", int) for started, _ in known), default=0) + 1
-    ledger.append("run", gate, {"run": number, "seal": seal}, stamp)
+    # Nobody may enter a run of the same number meanwhile, as a merge does that moves one of the other branch.
+    with ledger.writing():
+        known = runs(ledger, gate)
+        for started, verdict in known:
+            if verdict is None and said(started, "seal", str) == seal:
+                return RunStore(reports, gate, said(started, "run", int))
+        number = max((said(started, "run", int) for started, _ in known), default=0) + 1
+        ledger.append_held("run", gate, {"run": number, "seal": seal}, stamp)
     return RunStore(reports, gate, number)
 
 

@@ -52,8 +52,9 @@ def test_a_file_is_written_once(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "verdict.json"
     write_once(path, b"one")
     write_once(path, b"one")
-    with pytest.raises(RecordError, match=r"verdict.json: a record is written once, .* other content"):
-        write_once(path, b"two")
+    for other in (b"two", b"one more", b"on", b""):
+        with pytest.raises(RecordError, match=r"verdict.json: a record is written once, .* other content"):
+            write_once(path, other)
     assert path.read_bytes() == b"one"
     assert names(path.parent) == ["verdict.json"]
 

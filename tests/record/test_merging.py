@@ -11,10 +11,12 @@ import pytest
 from pydantic import ValidationError
 
 from gates.errors import GatesError, TamperedError, UsageError
+from gates.record import merging
 from gates.record.anchor import committed_breaks
 from gates.record.chain import Entry, ordered, stored
+from gates.record.files import held
 from gates.record.ledger import Ledger, Stamp
-from gates.record.merging import merge
+from gates.record.merging import _our_lines, merge
 from gates.record.review import Review, Said
 from gates.record.store import runs
 from gates.records import sha256
@@ -266,6 +268,23 @@ def test_what_is_no_branch_is_said(home: Path) -> None:
         merge(home, None, stamp(4))
     with pytest.raises(UsageError, match="git knows no commit '--help'"):
         merge(home, "--help", stamp(4))
+
+
+def test_nobody_adds_a_mark_while_marks_are_joined(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that came between the reading of them and the writing would be lost."""
+    enter(home, "read", 1, hour=1)
+    mark(home, 2)
+    commit(home, "a run that we read")
+    git(home, "branch", "-f", "other")
+    seen = []
+
+    def watched(workspace: Path, lines: Review) -> bytes:
+        seen.append(held(lines.path.with_name(".review.jsonl.lock")))
+        return _our_lines(workspace, lines)
+
+    monkeypatch.setattr(merging, "_our_lines", watched)
+    merge(home, "other", stamp(4))
+    assert seen == [True]
 
 
 @pytest.mark.slow

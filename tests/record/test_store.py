@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gates.errors import RecordError, TamperedError
-from gates.record.files import append_line
+from gates.record.files import append_line, held
 from gates.record.ledger import Ledger, Stamp
 from gates.record.store import KeptStore, RunStore, Session, finished_files, gate_lock, open_run, runs
 from gates.records import Generation, Usage, canonical, sha256
@@ -206,6 +206,19 @@ def test_an_unfinished_run_goes_on_and_a_finished_one_makes_room_for_the_next(tm
         (3, True),
         (4, False),
     ]
+
+
+def test_nobody_enters_a_run_while_a_number_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A merge may move one to this very number."""
+    ledger, seen = Ledger(tmp_path / "prereg"), []
+
+    def watched(*about: object) -> list:
+        seen.append(held(tmp_path / "prereg" / ".ledger.lock"))
+        return runs(*about)
+
+    monkeypatch.setattr("gates.record.store.runs", watched)
+    assert open_run(ledger, tmp_path, "demo", HASH, STAMP).number == 1
+    assert seen == [True]
 
 
 @pytest.mark.parametrize("number", [None, "1", True, [1], {}])
