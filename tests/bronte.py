@@ -113,7 +113,7 @@ class Record:
             sealed_by=stamp.by,
             previous=ledger.heads(),
             amends=str(before[-1].entry.body["seal"]) if before else None,
-            runs_before=len(runs(ledger, inputs.gate.name)),
+            runs_before=len(runs(ledger.entries(), inputs.gate.name)),
         )
         return write_seal(inputs.prereg, made)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gates.errors import RecordError
 from gates.flow.binding import bind, sealed_cards
 from gates.flow.concluding import conclude
 from gates.flow.earlier import Asked
@@ -94,7 +95,9 @@ def run(path: Path, world: World, *, again: bool = False) -> Finished:
     inputs = replace(inputs, gate=sealed.seal.gate)
     ledger = Ledger(inputs.prereg)
     with gate_lock(inputs.reports, inputs.gate.name):
-        before = [r for r in runs(ledger, inputs.gate.name) if said(r[0], "seal", str) == sealed.sha256]
+        if seal_in_force(inputs.prereg, inputs.gate.name, path) != sealed:
+            raise RecordError(f"{path}: another process has sealed this gate meanwhile", next_step="look, and repeat")
+        before = [r for r in runs(ledger.entries(), inputs.gate.name) if said(r[0], "seal", str) == sealed.sha256]
         ended = before[-1][1] if before else None
         if ended is not None and ended.entry.kind == "verdict" and not again:
             return _finished(inputs, sealed, ledger, ended)
@@ -118,6 +121,6 @@ def _finished(inputs: Inputs, sealed: SealOnDisk, ledger: Ledger, entry: Stored)
         folder=store.folder,
         measurements=Measurements.parse(files["measurements.json"], where=str(store.folder / "measurements.json")),
         verdict=Verdict.parse(files["verdict.json"], where=str(store.folder / "verdict.json")),
-        attempts=len(runs(ledger, inputs.gate.name)),
+        attempts=len(runs(ledger.entries(), inputs.gate.name)),
         rescores=tuple(map(told, rescores(ledger, inputs.gate.name, store.number))),
     )

@@ -99,7 +99,7 @@ def _match(ledger: Ledger, sealed: SealOnDisk, arm: str, signers: Mapping[str, s
     rescored: dict[str, tuple[str, ...]] = {}
     releases: dict[str, Release] = {}
     after = " (post-hoc)" if sealed.seal.runs_before else ""
-    for started, ended in runs(ledger, gate.name):
+    for started, ended in runs(entries, gate.name):
         if ended is None or ended.entry.kind != "verdict" or started.entry.body.get("seal") != sealed.sha256:
             continue
         number = said(ended, "run", int)

@@ -47,7 +47,8 @@ def read_run(folder: Path, store: RunStore | None = None) -> FinishedRun:
     reports, workspace = home.parent.parent, home.parent.parent.parent
     prereg, gate, number = workspace / "prereg", home.parent.name, home.name
     ledger = Ledger(prereg)
-    known = {f"{said(started, 'run', int):03d}": (started, ended) for started, ended in runs(ledger, gate)}
+    entries = ledger.entries()
+    known = {f"{said(started, 'run', int):03d}": (started, ended) for started, ended in runs(entries, gate)}
     started, ended = known.get(number, (None, None))
     if started is None or ended is None or ended.entry.kind != "verdict":
         state = f"is no run that {ledger.path} knows" if started is None else "is not finished"
@@ -59,7 +60,7 @@ def read_run(folder: Path, store: RunStore | None = None) -> FinishedRun:
     files = finished_files(store, ended)
     return FinishedRun(
         workspace=workspace,
-        sealed=entered_seal(prereg, ledger.entries(), said(started, "seal", str)),
+        sealed=entered_seal(prereg, entries, said(started, "seal", str)),
         store=store,
         measurements=Measurements.parse(files["measurements.json"], where=str(home / "measurements.json")),
         verdict=Verdict.parse(files["verdict.json"], where=str(home / "verdict.json")),

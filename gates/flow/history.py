@@ -73,14 +73,13 @@ class History(Record):
 
 def history(workspace: Path) -> History:
     """What the ledger of a workspace tells. Raises TamperedError where its chain does not hold."""
-    ledger = Ledger(workspace / "prereg")
-    entries = ledger.entries()
+    entries = Ledger(workspace / "prereg").entries()
     sealed: dict[str, int] = {}
     for stored in entries:
         if stored.entry.kind == "seal":
             sealed[stored.entry.gate] = sealed.get(stored.entry.gate, 0) + 1
     order = {stored.sha256: place for place, stored in enumerate(entries)}
-    found = [(started, ended) for gate in sealed for started, ended in runs(ledger, gate)]
+    found = [(started, ended) for gate in sealed for started, ended in runs(entries, gate)]
     found.sort(key=lambda pair: order[pair[0].sha256])
     return History(sealed=sealed, runs=tuple(_item(workspace, entries, *pair) for pair in found))
 

@@ -18,7 +18,7 @@ from gates.flow.world import World
 from gates.record.body import said
 from gates.record.files import write_once
 from gates.record.ledger import Ledger
-from gates.record.seal import AdapterIdentity, Imported, Seal, SealOnDisk, read_seal, write_seal
+from gates.record.seal import AdapterIdentity, Imported, Seal, SealOnDisk, read_seal, write_seal_held
 from gates.record.store import RunStore, gate_lock, open_run, runs
 from gates.records import canonical, sha256
 from gates.seat.identity import adapter_files
@@ -54,7 +54,7 @@ def import_texts(received: Path, gate: Path, names: Mapping[str, str], world: Wo
     with gate_lock(inputs.reports, inputs.gate.name):
         ledger = Ledger(inputs.prereg)
         sealed = _known(inputs, ledger, file) or _entered(inputs, ledger, file, world)
-        done = [r for r in runs(ledger, inputs.gate.name) if said(r[0], "seal", str) == sealed.sha256]
+        done = [r for r in runs(ledger.entries(), inputs.gate.name) if said(r[0], "seal", str) == sealed.sha256]
         if done and done[-1][1] is not None:
             world.say("imported already: this is what was said of it")
             return read_run(RunStore(inputs.reports, inputs.gate.name, said(done[-1][0], "run", int)).folder)
@@ -127,22 +127,27 @@ def _known(inputs: Inputs, ledger: Ledger, file: _Received) -> SealOnDisk | None
 
 def _entered(inputs: Inputs, ledger: Ledger, file: _Received, world: World) -> SealOnDisk:
     """The seal of an import, entered: what the texts are judged by, and that nothing was fixed before them."""
-    stamp = world.stamp()
-    seal = Seal(
-        gate=inputs.gate,
-        gate_file=gate_file(inputs.path, inputs.workspace),
-        binding=bind(inputs, {}, {}).model_copy(update={"adapters": _declared(inputs)}),
-        context={},
-        order_seed=seed_of("order", inputs.gate),
-        operating=operating_of(asked_of(inputs)).as_json(),
-        sealed_at=stamp.at,
-        sealed_by=stamp.by,
-        previous=ledger.heads(),
-        amends=None,
-        runs_before=len(runs(ledger, inputs.gate.name)),
-        imported=Imported(file=file.path.name, sha256=sha256(file.data), bytes=len(file.data), names=dict(file.names)),
-    )
-    return write_seal(inputs.prereg, seal, world.key)
+    binding = bind(inputs, {}, {}).model_copy(update={"adapters": _declared(inputs)})
+    operating = operating_of(asked_of(inputs))
+    with ledger.writing():
+        stamp = world.stamp()
+        seal = Seal(
+            gate=inputs.gate,
+            gate_file=gate_file(inputs.path, inputs.workspace),
+            binding=binding,
+            context={},
+            order_seed=seed_of("order", inputs.gate),
+            operating=operating.as_json(),
+            sealed_at=stamp.at,
+            sealed_by=stamp.by,
+            previous=ledger.heads(),
+            amends=None,
+            runs_before=len(runs(ledger.entries(), inputs.gate.name)),
+            imported=Imported(
+                file=file.path.name, sha256=sha256(file.data), bytes=len(file.data), names=dict(file.names)
+            ),
+        )
+        return write_seal_held(ledger, seal, world.key)
 
 
 def _declared(inputs: Inputs) -> dict[str, AdapterIdentity]:

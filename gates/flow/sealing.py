@@ -16,7 +16,7 @@ from gates.flow.reloads import reloaded
 from gates.flow.seats import OpenSeat, open_seats
 from gates.flow.world import World
 from gates.record.ledger import Ledger
-from gates.record.seal import Amendment, Binding, Seal, SealOnDisk, changes, latest_seal, write_seal
+from gates.record.seal import Amendment, Binding, Seal, SealOnDisk, changes, latest_seal, write_seal_held
 from gates.record.store import gate_lock, runs
 from gates.seat.identity import SeatIdentity, probe
 from gates.spec.fields import stated
@@ -63,8 +63,9 @@ def seal(
     ledger = Ledger(inputs.prereg)
     for warning in [] if inputs.gate.embedded else reloaded(ledger, inputs.gate, binding):
         world.say(f"note: {warning}")
-    # No run of the gate may begin between the count of those before and the record.
-    with gate_lock(inputs.reports, inputs.gate.name):
+    context, operating = context_of(identity, inputs.gate, *others), operating_of(asked_of(inputs, binding), earlier)
+    # No run of the gate may begin between the count of those before and the record, nor come by a merge.
+    with gate_lock(inputs.reports, inputs.gate.name), ledger.writing():
         if latest_seal(inputs.prereg, inputs.gate.name) != before:
             raise RecordError(f"{path}: another process has sealed this gate meanwhile", next_step="look, and repeat")
         stamp = world.stamp()
@@ -72,17 +73,17 @@ def seal(
             gate=inputs.gate,
             gate_file=gate_file(path, inputs.workspace),
             binding=binding,
-            context=context_of(identity, inputs.gate, *others),
+            context=context,
             order_seed=seed_of("order", inputs.gate),
-            operating=operating_of(asked_of(inputs, binding), earlier).as_json(),
+            operating=operating.as_json(),
             sealed_at=stamp.at,
             sealed_by=stamp.by,
             previous=ledger.heads(),
             amends=None if before is None else before.sha256,
-            runs_before=len(runs(ledger, inputs.gate.name)),
+            runs_before=len(runs(ledger.entries(), inputs.gate.name)),
             amendment=None if reason is None else Amendment(reason=reason, changes=tuple(changed)),
         )
-        return write_seal(inputs.prereg, made, world.key)
+        return write_seal_held(ledger, made, world.key)
 
 
 def asked_of(inputs: Inputs, binding: Binding | None = None) -> Asked:

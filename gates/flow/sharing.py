@@ -11,8 +11,9 @@ from gates.flow.review import Reading
 from gates.measure.figures import Measurements, NearRun, Run, VoiceFigures
 from gates.measure.memorisation import Excerpt
 from gates.record.body import said
+from gates.record.chain import read
 from gates.record.files import write_once
-from gates.record.ledger import Ledger
+from gates.record.ledger import Ledger, Stored
 from gates.record.review_list import Key, matched
 from gates.record.share import MANIFEST, TEXTS, Share, SharedText, read_texts
 from gates.record.signoff import signoffs
@@ -38,8 +39,11 @@ def share(reading: Reading, folder: Path) -> Share:
     home = f"{run.store.gate}/{run.store.number:03d}"
     texts = [shared_text(one, runs_in(reading, one)) for one in reading.generations.values()]
     data = b"".join(canonical(text.as_json()) + b"\n" for text in texts)
-    made = _share_of(home, texts, sha256(data), Ledger(run.workspace / "prereg"))
-    files = {path.relative_to(run.workspace): path.read_bytes() for path in _as_they_are(run.workspace, run.store)}
+    # As it is at one moment: other processes may add to it.
+    source = Ledger(run.workspace / "prereg").source()
+    made = _share_of(home, texts, sha256(data), read(source))
+    files = {Path("prereg", "ledger.jsonl"): source.lines, Path("prereg", "ledger.head"): source.head}
+    files |= {path.relative_to(run.workspace): path.read_bytes() for path in _as_they_are(run.workspace, run.store)}
     files |= {Path("reports", home, TEXTS): data, Path(MANIFEST): canonical(made.as_json())}
     if folder.exists() and (not folder.is_dir() or not _held(folder) <= {*files, Path("reports", home, PAGE)}):
         raise UsageError(f"{folder}: it is there and not empty", next_step="name a new folder")
@@ -49,9 +53,8 @@ def share(reading: Reading, folder: Path) -> Share:
 
 
 def _as_they_are(workspace: Path, store: RunStore) -> Iterator[Path]:
-    """The files that are shared byte for byte."""
+    """The files that are shared byte for byte, but for the ledger's."""
     prereg = workspace / "prereg"
-    yield from (prereg / name for name in ("ledger.jsonl", "ledger.head"))
     yield from (store.folder / name for name in AS_THEY_ARE)
     for folder in (prereg / "seals", prereg / "signatures", store.folder / "signoffs"):
         yield from (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
@@ -62,9 +65,9 @@ def _held(folder: Path) -> set[Path]:
     return {path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir() and path.suffix != ".part"}
 
 
-def _share_of(run: str, texts: Sequence[SharedText], texts_sha256: str, ledger: Ledger) -> Share:
-    gates = dict.fromkeys(stored.entry.gate for stored in ledger.entries())
-    known = [f"{gate}/{said(started, 'run', int):03d}" for gate in gates for started, _ in runs(ledger, gate)]
+def _share_of(run: str, texts: Sequence[SharedText], texts_sha256: str, entries: Sequence[Stored]) -> Share:
+    gates = dict.fromkeys(stored.entry.gate for stored in entries)
+    known = [f"{gate}/{said(started, 'run', int):03d}" for gate in gates for started, _ in runs(entries, gate)]
     return Share(
         run=run,
         texts_sha256=texts_sha256,
@@ -156,7 +159,7 @@ def check_shared(store: RunStore, ledger: Ledger, measurements: Measurements, sh
     signoffs(store, ledger.entries())
     texts = list(read_texts(store.folder, shared))
     _check_omitted(store.folder, texts, measurements)
-    if shared != _share_of(f"{store.gate}/{store.number:03d}", texts, shared.texts_sha256, ledger):
+    if shared != _share_of(f"{store.gate}/{store.number:03d}", texts, shared.texts_sha256, ledger.entries()):
         raise TamperedError(f"{MANIFEST}: it does not say what is here and what is not")
     whole = sum(text.omitted == 0 for text in texts)
     return (

@@ -68,7 +68,7 @@ def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verifie
     for stored in seals:
         notes.guard(partial(_check_seal, History(prereg, entries), stored))
         notes.guard(partial(_check_planned, prereg, stored))
-    finished = _runs(ledger, entries, notes)
+    finished = _runs(entries, notes)
     shared = _shared(workspace, [(s.entry.gate, said(s, "run", int)) for s, _ in finished], notes)
     for started, ended in finished:
         if ended is not None and ended.entry.kind == "spoiled":
@@ -102,11 +102,11 @@ def verify(workspace: Path, cache: Path, allowed: Path | None = None) -> Verifie
     )
 
 
-def _runs(ledger: Ledger, entries: Sequence[Stored], notes: Notes) -> list[tuple[Stored, Stored | None]]:
+def _runs(entries: Sequence[Stored], notes: Notes) -> list[tuple[Stored, Stored | None]]:
     """Every run of every gate; those of a gate that has one of them twice are a break."""
     found: list[tuple[Stored, Stored | None]] = []
     for gate in dict.fromkeys(stored.entry.gate for stored in entries):
-        notes.guard(partial(_extend, found, partial(runs, ledger, gate)))
+        notes.guard(partial(_extend, found, partial(runs, entries, gate)))
     return found
 
 

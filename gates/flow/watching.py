@@ -80,14 +80,15 @@ def status_of(folder: Path) -> RunStatus:
     home = run_place(folder)
     workspace = home.parent.parent.parent
     ledger = Ledger(workspace / "prereg")
-    known = {f"{said(started, 'run', int):03d}": (started, ended) for started, ended in runs(ledger, home.parent.name)}
+    entries = ledger.entries()
+    known = {f"{said(started, 'run', int):03d}": (started, ended) for started, ended in runs(entries, home.parent.name)}
     if home.name not in known:
         raise RecordError(
             f"{folder}: this is no run that {ledger.path} knows", next_step="name a folder such as reports/GATE/001"
         )
     started, ended = known[home.name]
     store = RunStore(workspace / "reports", home.parent.name, int(home.name))
-    seal = entered_seal(ledger.prereg, ledger.entries(), said(started, "seal", str)).seal
+    seal = entered_seal(ledger.prereg, entries, said(started, "seal", str)).seal
     found = _recorded(store)
     arms = _arms(seal, found, _prompts(workspace, seal))
     elapsed = _elapsed(found)

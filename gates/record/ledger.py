@@ -41,8 +41,10 @@ class Ledger:
         self._lock = prereg / ".ledger.lock"
 
     def source(self) -> Source:
-        """The bytes of ledger and head as they lie on the disk."""
-        return Source(stored_bytes(self.path), stored_bytes(self.head_path), str(self.path), str(self.head_path))
+        """The bytes of ledger and head as they lie on the disk, also while another process writes there."""
+        # The head first: a record that is added in between leaves a ledger ahead of its head, which is no break.
+        head = stored_bytes(self.head_path)
+        return Source(stored_bytes(self.path), head, str(self.path), str(self.head_path))
 
     def entries(self) -> tuple[Stored, ...]:
         """Every record in file order, the chain checked. Raises TamperedError naming file, line and break."""

@@ -117,11 +117,18 @@ def write_seal(prereg: Path, seal: Seal, key: Path | None = None) -> SealOnDisk:
 
     For imported texts that record is of another kind: no gate is ever run under such a seal.
     """
+    ledger = Ledger(prereg)
+    with ledger.writing():
+        return write_seal_held(ledger, seal, key)
+
+
+def write_seal_held(ledger: Ledger, seal: Seal, key: Path | None = None) -> SealOnDisk:
+    """As `write_seal`, where the seal tells of the ledger as it stands: the caller is `writing` and has read it."""
     data = canonical(seal.as_json())
     name = sha256(data)
-    path = prereg / "seals" / f"{seal.gate.name}-{name[:12]}.json"
+    path = ledger.prereg / "seals" / f"{seal.gate.name}-{name[:12]}.json"
     write_once(path, data)
-    Ledger(prereg).append(
+    ledger.append_held(
         "seal" if seal.imported is None else "import",
         seal.gate.name,
         {"seal": name, "file": f"seals/{path.name}", "gate_sha256": seal.binding.gate},

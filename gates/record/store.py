@@ -271,11 +271,11 @@ def gate_lock(reports: Path, gate: str) -> AbstractContextManager[None]:
     return locked(reports / gate / ".lock", wait=False, busy="another process is running this gate")
 
 
-def runs(ledger: Ledger, gate: str) -> list[tuple[Stored, Stored | None]]:
+def runs(entries: Sequence[Stored], gate: str) -> list[tuple[Stored, Stored | None]]:
     """Every run of the gate in the ledger's order, each with the record that ended it: verdict or spoiled."""
-    entries = [stored for stored in ledger.entries() if stored.entry.gate == gate]
-    starts = _by_number(s for s in entries if s.entry.kind == "run")
-    ends = _by_number(s for s in entries if s.entry.kind in {"verdict", "spoiled"})
+    mine = [stored for stored in entries if stored.entry.gate == gate]
+    starts = _by_number(s for s in mine if s.entry.kind == "run")
+    ends = _by_number(s for s in mine if s.entry.kind in {"verdict", "spoiled"})
     return [(started, ends.get(number)) for number, started in starts.items()]
 
 
@@ -297,7 +297,7 @@ def open_run(ledger: Ledger, reports: Path, gate: str, seal: str, stamp: Stamp) 
     """The unfinished run under this seal, or a new one entered in the ledger first, so that every attempt counts."""
     # Nobody may enter a run of the same number meanwhile, as a merge does that moves one of the other branch.
     with ledger.writing():
-        known = runs(ledger, gate)
+        known = runs(ledger.entries(), gate)
         for started, verdict in known:
             if verdict is None and said(started, "seal", str) == seal:
                 return RunStore(reports, gate, said(started, "run", int))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import json
 import os
@@ -22,6 +23,7 @@ from gates.corpora.sources import fetch
 from gates.corpora.texts import load_manifest
 from gates.flow import this_world
 from gates.flow.review import Reading, open_reading
+from gates.record.files import held
 from gates.record.review import Said
 from tests.finished import TWO, finished_run, two_voices
 from tests.flow.threaded import Seat, running
@@ -99,6 +101,19 @@ def gates(*arguments: object) -> Ended:
     ):
         main()
     return Ended(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def under_lock(monkeypatch: pytest.MonkeyPatch, what: str, lock: Path) -> list[bool]:
+    """Watch a function: for each call whether somebody held the lock then."""
+    module, name = what.rsplit(".", 1)
+    real, seen = getattr(importlib.import_module(module), name), []
+
+    def watched(*about: object) -> object:
+        seen.append(held(lock))
+        return real(*about)
+
+    monkeypatch.setattr(what, watched)
+    return seen
 
 
 def lines(path: Path) -> list[dict]:

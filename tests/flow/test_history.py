@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gates.flow.history import Event, history
+from gates.record.chain import Source
 from gates.record.ledger import Ledger, Stamp
 from gates.record.store import gate_lock
 from tests.finished import AT, TWO, finished_run, two_voices
@@ -37,6 +38,29 @@ def workspace(finished: Path, tmp_path: Path) -> Path:
     ):
         ledger.append(kind, "small", body, Stamp(AT, "<i>tester</i>"))
     return home
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, prereg: Path, seal: str) -> None:
+    """Have another process enter a run as soon as this one has read the ledger once."""
+    real, read = Ledger.source, []
+
+    def source(ledger: Ledger) -> Source:
+        found = real(ledger)
+        read.append(ledger)
+        if len(read) == 1:
+            Ledger(prereg).append("run", "small", {"run": 9, "seal": seal}, Stamp(AT, "another"))
+        return found
+
+    monkeypatch.setattr(Ledger, "source", source)
+
+
+def test_a_run_that_begins_meanwhile_is_not_listed_yet(
+    workspace: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seal = json.loads((finished / "verdict.json").read_bytes())["seal"]
+    meanwhile(monkeypatch, workspace / "prereg", seal)
+    assert [run.run for run in history(workspace).runs] == [1, 2, 3]
+    assert [run.run for run in history(workspace).runs] == [1, 2, 3, 9]
 
 
 def test_every_run_and_what_became_of_it(workspace: Path, finished: Path) -> None:

@@ -11,7 +11,7 @@ import yaml
 
 from gates.record.ledger import Ledger
 from gates.records import sha256
-from tests.flow.conftest import gates
+from tests.flow.conftest import gates, under_lock
 from tests.small import BEATS, prose, small_workspace
 
 Line = dict[str, object]
@@ -123,6 +123,12 @@ def test_old_texts_become_a_run_that_says_for_ever_that_it_was_imported(gate: Pa
     assert log["eval"]["metadata"]["standing"].startswith("imported: ")
     said = gates("show", "small", "--workspace", gate.parents[1]).stdout
     assert ", after its texts: old | <b>.jsonl (" in said
+
+
+def test_nobody_enters_a_run_while_an_import_counts_those_before(gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = under_lock(monkeypatch, "gates.flow.importing.runs", gate.parent / ".ledger.lock")
+    gates("import", write(gate, rows()), "--gate", gate, *MAP)
+    assert seen[0] is True
 
 
 def test_what_comes_after_an_import_is_post_hoc(gate: Path) -> None:

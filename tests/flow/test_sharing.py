@@ -13,10 +13,12 @@ from gates.errors import UsageError
 from gates.flow.review import Reading, open_reading
 from gates.flow.sharing import share
 from gates.flow.verifying import verify
+from gates.record.ledger import Ledger
 from gates.record.review import Said
 from gates.records import canonical, sha256
 from tests.finished import COPIED, finished_run, some_words, world_of
 from tests.flow.conftest import gates, lines
+from tests.flow.test_history import meanwhile
 from tests.flow.test_signoff import make_key, read_all, signed
 from tests.small import prose
 
@@ -131,6 +133,19 @@ def test_sharing_that_was_interrupted_goes_on(shared: Path, reading: Reading, tm
     (part / "prereg" / ".ledger.jsonl.7.part").write_bytes(b"half")
     share(reading, part)
     assert {name: (part / name).read_bytes() for name in whole} == whole
+
+
+def test_a_share_is_of_one_moment_whatever_is_entered_meanwhile(
+    reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading.items  # noqa: B018 - read before
+    with monkeypatch.context() as patch:
+        meanwhile(patch, reading.run.workspace / "prereg", reading.run.sealed.sha256)
+        share(reading, tmp_path / "shared")
+    assert verify(tmp_path / "shared", reading.cache).breaks == ()
+    assert len(Ledger(reading.run.workspace / "prereg").entries()) == 1 + len(
+        Ledger(tmp_path / "shared" / "prereg").entries()
+    )
 
 
 def test_a_share_is_written_into_a_new_folder(reading: Reading, tmp_path: Path) -> None:

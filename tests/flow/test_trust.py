@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 import yaml
 
 from gates.record.ledger import Ledger
-from tests.flow.conftest import gates, lines
+from gates.record.store import gate_lock
+from tests.flow.conftest import gates, lines, under_lock
 from tests.flow.threaded import Seat, running
 from tests.small import small_workspace
 
@@ -140,6 +142,30 @@ def test_a_line_that_the_gate_would_not_have_asked_for_is_tampered(
     assert tampered.returncode == 5, tampered
     assert message in tampered.stderr
     assert seat.told == told
+
+
+def test_a_run_does_not_begin_under_a_seal_that_is_amended_meanwhile(
+    gate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def amended(reports: Path, name: str) -> AbstractContextManager[None]:
+        (gate.parent / "one.gguf").write_bytes(b"trained again")
+        assert gates("amend", gate, "--reason", "trained again", "--yes").returncode == 0
+        return gate_lock(reports, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gates.flow.gate_lock", amended)
+        stopped = gates("run", gate)
+    assert (stopped.returncode, "another process has sealed this gate meanwhile" in stopped.stderr) == (2, True)
+    assert kinds(gate) == ["seal", "seal"]
+    gates("run", gate)
+    assert kinds(gate)[2:] == ["run", "session", "session", "verdict"]
+
+
+def test_nobody_enters_a_run_while_a_seal_counts_those_before(gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (gate.parent / "one.gguf").write_bytes(b"trained again")
+    seen = under_lock(monkeypatch, "gates.flow.sealing.runs", gate.parent / ".ledger.lock")
+    assert gates("amend", gate, "--reason", "trained again", "--yes").returncode == 0
+    assert seen == [True]
 
 
 def test_a_seal_after_a_run_is_post_hoc_and_an_unchanged_gate_keeps_its_seal(gate: Path) -> None:

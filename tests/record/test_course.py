@@ -86,4 +86,4 @@ def test_no_command_reads_a_second_record_in_the_place_of_the_first(tmp_path: An
     for known, said in (*HONEST[:4], (kind, body)):
         ledger.append(known, "demo", said, Stamp("2026-01-01", "ann"))
     with pytest.raises(TamperedError, match=f"{kind} of 'demo'.*run 001 has one before it"):
-        runs(ledger, "demo")
+        runs(ledger.entries(), "demo")

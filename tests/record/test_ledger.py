@@ -10,7 +10,7 @@ import pytest
 
 from gates.errors import RecordError, TamperedError
 from gates.record.chain import Entry, heads, stored
-from gates.record.files import append_line
+from gates.record.files import append_line, stored_bytes
 from gates.record.ledger import Ledger, Stamp
 from gates.records import canonical, sha256
 from tests.kills import BIG, FORKED, killed_at
@@ -99,6 +99,23 @@ def test_a_ledger_ahead_of_its_head_is_what_a_killed_writer_leaves(tmp_path: Pat
     behind = ledger.head_path.read_bytes()
     ledger.append("run", "demo", {"run": 2}, STAMP)
     ledger.head_path.write_bytes(behind)
+    assert len(ledger.entries()) == 3
+
+
+def test_a_record_that_is_added_while_the_ledger_is_read_is_no_break(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the two files that a reader reads one after the other."""
+    ledger, read = fill(tmp_path, 2), []
+
+    def slowly(path: Path) -> bytes:
+        data = stored_bytes(path)
+        read.append(path)
+        if len(read) == 1:
+            ledger.append("run", "demo", {"run": 2}, STAMP)
+        return data
+
+    monkeypatch.setattr("gates.record.ledger.stored_bytes", slowly)
     assert len(ledger.entries()) == 3
 
 

@@ -105,7 +105,7 @@ def test_two_branches_are_joined_and_neither_is_rewritten(home: Path) -> None:
         )
     }
     assert (joined.came, joined.moved) == (2, ())
-    assert [(s.entry.gate, v is not None) for gate in ("one", "two") for s, v in runs(ledger, gate)] == [
+    assert [(s.entry.gate, v is not None) for gate in ("one", "two") for s, v in runs(ledger.entries(), gate)] == [
         ("one", True),
         ("two", True),
     ]
@@ -132,9 +132,9 @@ def test_of_two_runs_with_one_number_the_other_branchs_is_moved(home: Path) -> N
     joined = merge(home, None, stamp(4))
     assert [(m.gate, m.run, m.to) for m in joined.moved] == [("one", 1, 2)]
     ledger = Ledger(home / "prereg")
-    found = {s.entry.body["run"]: (s.entry.at, v.entry.at) for s, v in runs(ledger, "one") if v}
+    found = {s.entry.body["run"]: (s.entry.at, v.entry.at) for s, v in runs(ledger.entries(), "one") if v}
     assert found == {1: (stamp(3).at, stamp(3).at), 2: (stamp(2).at, stamp(2).at)}
-    moved = next(s for s, _ in runs(ledger, "one") if s.entry.body["run"] == 2)
+    moved = next(s for s, _ in runs(ledger.entries(), "one") if s.entry.body["run"] == 2)
     assert moved.written.body["run"] == 1
     assert (home / "reports/one/002/verdict.json").read_text("utf-8") == "one at 2"
     # What is entered of run 1 from here on is this branch's run 1.
@@ -195,7 +195,9 @@ def test_what_the_other_branch_enters_later_of_a_moved_run_is_still_of_that_run(
     commit(home, "their verdict")
     git(home, "checkout", "-q", "main")
     assert merge(home, "other", stamp(6)).moved == ()
-    found = {s.entry.body["run"]: v.entry.body["outcome"] for s, v in runs(Ledger(home / "prereg"), "one") if v}
+    found = {
+        s.entry.body["run"]: v.entry.body["outcome"] for s, v in runs(Ledger(home / "prereg").entries(), "one") if v
+    }
     assert found == {1: "PASS", 2: "FAIL"}
 
 

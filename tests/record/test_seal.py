@@ -120,7 +120,7 @@ def test_a_seal_whose_ledger_record_was_never_written_is_not_in_force(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "append", killed)
+        patch.setattr(Ledger, "append_held", killed)
         with pytest.raises(KeyboardInterrupt):
             write_seal(tmp_path, seal())
     assert latest_seal(tmp_path, "demo") is None

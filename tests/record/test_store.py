@@ -200,7 +200,7 @@ def test_an_unfinished_run_goes_on_and_a_finished_one_makes_room_for_the_next(tm
     assert [opened(), opened()] == [3, 3]
     ledger.append("spoiled", "demo", {"run": 3, "why": "other weights"}, STAMP)
     assert [opened(), opened()] == [4, 4]
-    assert [(s.entry.body["run"], v is not None) for s, v in runs(ledger, "demo")] == [
+    assert [(s.entry.body["run"], v is not None) for s, v in runs(ledger.entries(), "demo")] == [
         (1, True),
         (2, False),
         (3, True),
