@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gates.errors import RecordError, TamperedError
-from gates.record.chain import Entry, heads, stored
+from gates.record.chain import Entry, Stored, heads, stored
 from gates.record.files import append_line, stored_bytes
 from gates.record.ledger import Ledger, Stamp
 from gates.records import canonical, sha256
@@ -136,19 +136,40 @@ def test_a_writer_killed_at_any_write_leaves_a_ledger_that_goes_on(tmp_path: Pat
         assert [record.entry.body["run"] for record in ledger.entries()] == [*range(count), *[9] * (left - count + 1)]
 
 
-def test_an_order_of_lines_that_no_writer_made_is_caught(tmp_path: Path) -> None:
-    ledger = fill(tmp_path, 1)
+def branched(prereg: Path) -> tuple[Ledger, list[Stored]]:
+    """A ledger of one record; that one, two that follow it, and the record that joins them."""
+    ledger = fill(prereg, 1)
     first = ledger.entries()[0]
     entries = [
         Entry(previous=(first.sha256,), kind="run", at=f"2026-01-0{day}", by="b", gate="g", body={}) for day in (2, 3)
     ]
     both = [stored(entry) for entry in entries]
-    merge = stored(
-        Entry(previous=tuple(sorted(heads(both))), kind="merge", at="2026-01-04", by="b", gate="", body={"moved": []})
-    )
+    ends = tuple(sorted(heads(both)))
+    merge = stored(Entry(previous=ends, kind="merge", at="2026-01-04", by="b", gate="", body={"moved": []}))
+    return ledger, [first, *both, merge]
+
+
+def test_a_ledger_whose_joining_is_killed_is_as_before_or_whole(tmp_path: Path) -> None:
+    def join(ledger: Ledger, records: list[Stored]) -> None:
+        with ledger.writing():
+            ledger.rewrite(records[:1], records)
+
+    steps = killed_at(BIG, tmp_path / "0", join, *branched(tmp_path / "0"), context=FORKED)
+    assert steps.count("write ledger.jsonl") == 0 < len(steps)
+    for deadly in range(1, len(steps) + 1):
+        ledger, records = branched(tmp_path / str(deadly))
+        assert killed_at(deadly, ledger.prereg, join, ledger, records, context=FORKED) == []
+        names = [record.sha256 for record in records]
+        assert [record.sha256 for record in ledger.entries()] in (names[:1], names)
+        join(ledger, records)
+        assert json.loads(ledger.head_path.read_bytes())["head"] == names[-1:]
+
+
+def test_an_order_of_lines_that_no_writer_made_is_caught(tmp_path: Path) -> None:
+    ledger, records = branched(tmp_path)
     with ledger.writing():
-        ledger.rewrite([first], [first, *both, merge])
-    assert [record.sha256 for record in ledger.entries()] == [record.sha256 for record in (first, *both, merge)]
+        ledger.rewrite(records[:1], records)
+    assert [record.sha256 for record in ledger.entries()] == [record.sha256 for record in records]
     good = ledger.path.read_bytes().splitlines(keepends=True)
     ledger.path.write_bytes(b"".join([good[0], good[2], good[1], good[3]]))
     with pytest.raises(TamperedError, match="do not stand in the order they were written in"):
