@@ -8,29 +8,37 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 LEDGER = "ledger.jsonl"
 _PART = re.compile(r"\.(.+)\.\d+\.part")
 
 
-def at_risk(steps: Iterable[str], before: Path | None = None) -> list[str]:
-    """What the steps, as `tests.kills.Disk` tells them, leave to luck, in a workspace that was as the folder `before`.
+def names_in(folder: Path) -> set[str]:
+    """All that is in a folder, by its path from there."""
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+
+
+def at_risk(
+    steps: Iterable[str], before: Collection[str] = (), lines: Sequence[Collection[str]] | None = None
+) -> list[str]:
+    """What the steps, as `tests.kills.Disk` tells them, leave to luck, in a folder that held `before`.
 
     A file that is not added to line by line gets its name when it is whole and on the disk, and is never written in its
-    place. When a ledger is written, and at the end, all that was written before is on the disk.
+    place. When a ledger is written, and at the end, all that was written before is on the disk. `lines`: for each line
+    that the ledger gets, in their order, the files whose bytes it holds: they are there before it.
     """
-    there = before.rglob("*") if before else ()
-    drive = _Drive({".", *(path.relative_to(before).as_posix() for path in there)})
+    drive = _Drive({".", *before}, lines)
     for step in steps:
         drive.take(*step.split(" ", 1))
     return [*drive.found, *(f"at the end: {what}" for what in drive.loose())]
 
 
 class _Drive:
-    def __init__(self, there: set[str]) -> None:
-        self.there, self.found = there, []
+    def __init__(self, there: set[str], lines: Sequence[Collection[str]] | None) -> None:
+        self.there, self.lines = there, None if lines is None else iter(lines)
+        self.found: list[str] = []
         self.bytes: set[str] = set()
         self.names: set[str] = set()
 
@@ -56,6 +64,8 @@ class _Drive:
         name = posixpath.basename(path)
         if name == LEDGER:
             self._relied(path)
+            held = () if self.lines is None else next(self.lines)
+            self.found += [f"a line of {path} before {file}" for file in sorted({*held} - self.there)]
         self.bytes.add(path)
         if not _PART.fullmatch(name):
             self._named(path)

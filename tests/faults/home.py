@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from unittest import mock
 
-from gates.record.ledger import Entry, Ledger
+from gates.record.ledger import Entry, Ledger, Stored
 from tests.faults.child import Order, Told, Trouble, carry_out
 from tests.flow.conftest import Ended, gates
 from tests.flow.test_judging import JUDGED, LABELLED
@@ -249,6 +249,35 @@ def facts(work: Path) -> Facts:
 
 
 _NAMED = ("verdict.json", "generations.jsonl", "recheck.json")
+
+
+def held_since(work: Path, known: int) -> list[list[str]]:
+    """For each record of the ledger after the first `known`, the files whose bytes it holds, as paths in `work`."""
+    return [_held(work, stored) for stored in Ledger(work / "prereg").entries()[known:]]
+
+
+def _held(work: Path, stored: Stored) -> list[str]:
+    entry, body = stored.entry, stored.entry.body
+    run = f"reports/{entry.gate}/{body.get('run') or 0:03d}"
+    signed = [f"prereg/signatures/{stored.sha256}.sig"] if "signing_key" in body else []
+    below: list[str] = []
+    match entry.kind:
+        case "session":
+            below = ["sessions.jsonl"]
+        case "verdict":
+            names = ("sessions.jsonl", "generations.jsonl", "measurements.json", "verdict.json", "report.md")
+            below = [*names, *(["judgements.jsonl"] if "judgements_sha256" in body else [])]
+        case "review" | "votes":
+            below = [f"{entry.kind}.jsonl"]
+        case "rescore":
+            place = f"rescores/{_numbered(body['rescore'], body['rescore_sha256'])}"
+            below = [f"{place}/{name}" for name in ("rescore.json", "verdict.json", "report.md")]
+        case "recheck" | "rechecked":
+            place = f"rechecks/{_numbered(body['recheck'], body['plan_sha256'])}"
+            names = ("plan.json", "generations.jsonl", "recheck.json", "report.md")
+            below = [f"{place}/{name}" for name in (names if entry.kind == "rechecked" else names[:1])]
+    files = [path.relative_to(work).as_posix() for path in _files_of(work, entry)]
+    return [*signed, *files, *(f"{run}/{name}" for name in below)]
 
 
 def _files_of(work: Path, entry: Entry) -> list[Path]:

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from gates.record.ledger import Ledger
+from tests.durable import at_risk, names_in
 from tests.faults.child import RECORD_CALLS, Told, Trouble
-from tests.faults.home import CASES, Case, Facts, Home, facts
+from tests.faults.home import CASES, Case, Facts, Home, facts, held_since
 from tests.flow.test_judging import Judge
 from tests.flow.threaded import Seat
 from tests.seat.faulty import Handler, Request, Wire, error
@@ -151,6 +152,7 @@ class Trials:
     def _undisturbed(self, case: Case) -> Whole:
         self.home.begin(case.state)
         before, self.seat.up = _pages(self.home.work), 0
+        names, known = names_in(self.home.work), _records(self.home.work)
         told, wrong = self._given(case)
         assert told is not None
         assert not wrong, wrong
@@ -158,6 +160,7 @@ class Trials:
         assert left, case
         found = self.home.verified()
         assert (found["breaks"], found["not_derived"]) == ([], []), (case, found)
+        assert at_risk(told.steps, names, held_since(self.home.work, known)) == []
         paths = tuple(_record_paths(self.home.work))
         largest = max(path.stat().st_size for path in self.home.work.rglob("*") if path.is_file())
         return Whole(told, left, paths, largest, _pages(self.home.work) - before, asked)
@@ -309,6 +312,12 @@ class Trials:
         self.seat.mend()
         fault = f"after {up} requests the seat is down for {gone}"
         return self._then(case, Outcome(f"{case.name}, {fault}", _ended(told), wrong), [told])
+
+
+def _records(work: Path) -> int:
+    """How many records the ledger holds; none where git has mixed two."""
+    path = work / "prereg" / "ledger.jsonl"
+    return len(path.read_bytes().splitlines()) if path.exists() else 0
 
 
 def can_mount(folder: Path) -> bool:

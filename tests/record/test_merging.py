@@ -20,7 +20,7 @@ from gates.record.merging import _our_lines, merge
 from gates.record.review import Review, Said
 from gates.record.store import runs
 from gates.records import sha256
-from tests.durable import at_risk
+from tests.durable import at_risk, names_in
 from tests.kills import BIG, FORKED, killed_at
 
 HASH = "ab" * 32
@@ -311,7 +311,7 @@ def test_a_merge_killed_at_any_write_is_made_by_the_next_one(
         merge(home, None, stamp(4))
 
     steps = killed_at(BIG, home, join, context=FORKED)
-    assert at_risk(steps, before) == []
+    assert at_risk(steps, names_in(before)) == []
     assert len({step.split()[0] for step in steps} & {"write", "fsync", "link", "replace"}) == 4
     for deadly in range(1, len(steps) + 1):
         shutil.rmtree(home)

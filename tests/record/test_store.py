@@ -161,6 +161,23 @@ def test_a_session_whose_ledger_record_a_kill_prevented_stays(tmp_path: Path, mo
     assert len(made.check_sessions(ledger)) == 3
 
 
+def test_of_sessions_that_no_record_holds_one_alone_is_believed(tmp_path: Path) -> None:
+    made, ledger = store(tmp_path), Ledger(tmp_path / "prereg")
+    for _ in range(2):
+        append_line(made.sessions_path, canonical(session(made).as_json()))
+    with pytest.raises(TamperedError, match="the ledger knows 0 sessions of this run, and these are others"):
+        made.check_sessions(ledger)
+
+
+def test_whatever_a_killed_process_has_left_half_written_is_cut_at_the_restart(tmp_path: Path) -> None:
+    made = store(tmp_path)
+    paths = (made.sessions_path, made.generations_path, made.judgements_path)
+    for path in paths:
+        path.write_bytes(b'{"arm":"ba')
+    assert made.resume(HASH) == set()
+    assert [path.read_bytes() for path in paths] == [b"", b"", b""]
+
+
 def test_what_a_session_saw_may_not_change(tmp_path: Path) -> None:
     made, ledger = store(tmp_path, generation(1)), Ledger(tmp_path / "prereg")
     made.add_session(session(made), ledger)
