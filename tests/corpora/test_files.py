@@ -17,6 +17,8 @@ def test_files_folders_and_jsonl_in_the_order_given(tmp_path: Path) -> None:
     (folder / "b.txt").write_bytes("\ufeffbeta\r\nend".encode())
     (folder / "sub" / "a.txt").write_text("alpha", "utf-8")
     (folder / ".hidden").write_bytes(b"\xff")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "c.txt").write_text("no", "utf-8")
     lines = tmp_path / "lines.jsonl"
     # A line separator inside a string ends no line.
     lines.write_text('{"text": "one\u2028two", "prompt": "p"}\n\n{"text": "", "extra": 1}\n', "utf-8")

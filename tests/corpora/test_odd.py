@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import bz2
+import io
 import json
 import os
+import shutil
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -63,7 +66,23 @@ def test_a_file_that_changes_once_the_work_is_planned_is_refused(
     with pytest.raises(
         InputError, match=r"a\.txt: file: changed while it was read.*: size 195, mtime \d+ when planned"
     ):
-        list(text_of(part))
+        next(text_of(part))  # before anything of it is given
+
+
+def test_an_archive_that_changes_once_the_work_is_planned_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    for words in (b"one two", b"two one"):
+        with tarfile.open(path, "w") as archive:
+            member = tarfile.TarInfo("a.txt")
+            member.size = len(words)
+            archive.addfile(member, io.BytesIO(words))
+        if words == b"one two":
+            folder, file = plan([f"tar://::{path}"]) + plan([f"tar://a.txt::{path}"])
+    for part in (folder, file):
+        with pytest.raises(
+            InputError, match=r"changed while it was read.*: size 7, in one of size 10240, mtime [\d.]+ when"
+        ):
+            list(text_of(part))
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
@@ -121,6 +140,19 @@ def test_nothing_in_a_folder_is_passed_over_or_waited_for(
     put(folder)
     code, told = overlap(folder, tmp_path)
     assert (code, f"{folder}/b.txt: path: {said}" in told) == (2, True), told
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    at = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(17):  # deeper than a path can be long
+        os.mkdir("n" * 250, dir_fd=at)
+        above, at = at, os.open("n" * 250, os.O_RDONLY, dir_fd=at)
+        os.close(above)
+    os.close(at)
+    (tmp_path / "a.txt").write_text(RUN, "utf-8")
+    with pytest.raises(InputError, match="nnn: folder: cannot be read: File name too long"):
+        plan([str(tmp_path)])
+    shutil.rmtree(tmp_path / ("n" * 250))
 
 
 @pytest.mark.parametrize("name", ["a*b", "a[1]", "a?b", "a#b", "a%20b", "a::b", "~x", "{a}", "a:b", "new\nline", "-x"])

@@ -47,6 +47,10 @@ def parted(path: Path, data: bytes, part_bytes: int | None) -> list[list[bytes]]
 
 
 @example(text=" ab", part_bytes=1, chunk=1)
+@example(text="ab-\nab\nab", part_bytes=2, chunk=3)
+@example(text="ab\u2010\r\nab\n", part_bytes=2, chunk=3)
+@example(text="ab\u00ad\nab\nab", part_bytes=2, chunk=3)
+@example(text="abab-\n abab", part_bytes=None, chunk=4)
 @given(text=PROSE.filter(bool), part_bytes=st.integers(1, 40) | st.none(), chunk=st.integers(1, 7))
 def test_parts_hold_all_of_a_text_and_cut_no_word(
     tmp_path_factory: pytest.TempPathFactory, text: str, part_bytes: int | None, chunk: int
@@ -75,7 +79,8 @@ def test_ranges_of_jsonl_hold_every_line_once(
 @pytest.mark.parametrize("packing", PACKED)
 def test_packed_text_and_lines_are_read_alike(tmp_path: Path, packing: str, small: None) -> None:
     text = "It was a dark and stormy ni-\nght.\n" * 40
-    (tmp_path / f"a.txt{packing}").write_bytes(PACKED[packing](text.encode()))
+    data = text.encode()
+    (tmp_path / f"a.txt{packing}").write_bytes(PACKED[packing](data[:100]) + PACKED[packing](data[100:]))
     (tmp_path / f"b.jsonl{packing}").write_bytes(PACKED[packing](b'{"text": "one"}\n\n{"text": "two"}'))
     first, second = plan([str(tmp_path)], 10)
     assert b"".join(text_of(first)).decode() == text
@@ -197,6 +202,7 @@ WRONG = {
     "a.txt.bz2": (b"no bz2", "cannot be read: Invalid data stream"),
     "a.txt.zst": (b"no zst at all", "cannot be read: .*ZSTD"),
     "a.jsonl": (b'{"text": 1}\n{"text"\n\xff\n[]', "4 problems"),
+    "b.jsonl": (b"[]\n" * 200, "100 problems"),
 }
 
 

@@ -53,10 +53,10 @@ def test_the_runs_are_the_slow_matchers_however_the_sources_are_parted(
     (folder / "lines.jsonl").write_text("\n\n".join(lines), "utf-8")
     sources += [(f"{folder}/lines.jsonl:{2 * number + 1}", words) for number, words in enumerate(books)]
     named = [NamedText(f"{number}", " ".join(words), None) for number, words in enumerate(texts)]
-    sources = [*sources, sources[0]]
+    sources = [*sources, sources[0], sources[0]]
     if all(len(words) < 2 for _, words in sources):
         return
-    given_ = [str(folder), sources[0][0]]
+    given_ = [str(folder), sources[0][0], sources[0][0]]
     found = overlap(given_, named, [None] * len(named), 2, Here())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BATCH", size)

@@ -38,13 +38,16 @@ def remote_files(url: str) -> Iterator[tuple[str, int | None, str]]:
     with explained(url):
         _check(url)
         system, path = fsspec.core.url_to_fs(url)
+        held = _held(url)
         # Whether a web address is a folder could only be told by reading all of it for links.
         if path.endswith("/") if url.startswith(("http://", "https://")) else system.isdir(path):
             _first, mark, archive = url.partition("::")
             for name in sorted(name for name in system.find(path) if not _hidden(name, path)):
-                yield f"{system.unstrip_protocol(name)}{mark}{archive}", *_size_and_state(system.info(name))
+                size, told = _size_and_state(system.info(name))
+                yield f"{system.unstrip_protocol(name)}{mark}{archive}", size, told + held
         else:
-            yield url, *_size_and_state(system.info(path))
+            size, told = _size_and_state(system.info(path))
+            yield url, size, told + held
 
 
 def _check(url: str) -> None:
@@ -69,7 +72,13 @@ def state(url: str) -> str:
     with explained(url):
         system, path = fsspec.core.url_to_fs(url)
         system.invalidate_cache()
-        return _size_and_state(system.info(path))[1]
+        return _size_and_state(system.info(path))[1] + _held(url)
+
+
+def _held(url: str) -> str:
+    """The state of the archive that holds the file at a URL: what it tells of its members may stay the same."""
+    archive = url.partition("::")[2]
+    return f", in one of {state(archive)}" if archive else ""
 
 
 def _size_and_state(info: dict[str, object]) -> tuple[int | None, str]:
