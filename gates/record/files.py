@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from gates.errors import DiskError, RecordError, TamperedError
 from gates.records import sha256
 
 _PART = ".part"
+_TRIES, _INSTANT_S = 5, 0.01
 
 
 @contextmanager
@@ -193,10 +195,20 @@ def locked(path: Path, *, wait: bool, busy: str) -> Iterator[None]:
     with on_disk(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            raise RecordError(f"{path}: {busy}", next_step="wait until the other process has ended") from None
+        if not _took(handle, wait=wait):
+            raise RecordError(f"{path}: {busy}", next_step="wait until the other process has ended")
         yield
     finally:
         os.close(handle)
+
+
+def _took(handle: int, *, wait: bool) -> bool:
+    """Whether the lock is ours now. `held` has it for an instant, so that one refusal alone says nothing."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            time.sleep(_INSTANT_S)
+        else:
+            return True
+    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import resource
@@ -19,6 +20,7 @@ from gates.errors import DiskError, RecordError, TamperedError
 from gates.record.files import (
     append_line,
     cut_torn_line,
+    held,
     locked,
     make_folder,
     replace,
@@ -241,6 +243,20 @@ def test_a_lock_of_another_process_is_said_and_ends_with_it(tmp_path: Path) -> N
         other.wait()
     with locked(path, wait=False, busy="somebody runs it"):
         pass
+
+
+def test_who_only_looks_whether_a_lock_is_held_is_in_nobodys_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    looks = os.open(path, os.O_RDONLY)
+    fcntl.flock(looks, fcntl.LOCK_SH)
+    monkeypatch.setattr("time.sleep", lambda _: fcntl.flock(looks, fcntl.LOCK_UN))
+    with locked(path, wait=False, busy="busy"):
+        assert held(path)
+    os.close(looks)
+    assert not held(path)
 
 
 def test_a_lock_is_given_back_after_an_error(tmp_path: Path) -> None:
