@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from gates.errors import RecordError, TamperedError
 from gates.record.files import append_line, held
 from gates.record.ledger import Ledger, Stamp
-from gates.record.store import KeptStore, RunStore, Session, finished_files, gate_lock, open_run, runs
+from gates.record.store import KeptStore, RunStore, Session, finished_files, gate_lock, is_closed, open_run, runs
 from gates.records import Generation, Usage, canonical, sha256
+from gates.spec.judging import Judgement
 from tests.judge.arms import HASH
 
 OTHER = "cd" * 32
@@ -124,13 +125,13 @@ def test_a_foreign_line_is_tampered(tmp_path: Path, line: bytes, message: str) -
         made.resume(HASH)
 
 
-def session(made: RunStore, phase: str = "start", *, by: str = "b") -> Session:
+def session(made: RunStore, phase: str = "start", *, by: str = "b", seat: str = "a") -> Session:
     return Session(
         phase=phase,
         seal=HASH,
         at="t",
         by=by,
-        seat={},
+        seat={"base_url": seat},
         canary={},
         cache_salt="s",
         deviations=("python: ...",),
@@ -159,6 +160,60 @@ def test_a_session_whose_ledger_record_a_kill_prevented_stays(tmp_path: Path, mo
     assert len(ledger.entries()) == 2
     made.add_session(session(made), ledger)
     assert len(made.check_sessions(ledger)) == 3
+
+
+def judgement(**changes: object) -> Judgement:
+    about = {"seal": HASH, "arm": "one", "prompt": 0, "seed": 1, "order": "beat-first", "request": {}, "error": "none"}
+    return Judgement(**(about | changes))
+
+
+@pytest.mark.parametrize("other", [judgement(yes=-0.5, no=-1.0, error=None), judgement(prompt=1, seal=OTHER)])
+def test_a_judgement_twice_or_of_another_seal_is_tampered(tmp_path: Path, other: Judgement) -> None:
+    made = store(tmp_path)
+    made.add_judgements([judgement()])
+    assert made.judgements(HASH) == [judgement()]
+    made.add_judgements([other])
+    with pytest.raises(TamperedError, match=r"jsonl:2: another seal's, or \('one', [01], 1, .* is recorded twice"):
+        made.judgements(HASH)
+
+
+@pytest.mark.parametrize(
+    ("looks", "closed"),
+    [
+        ("", False),
+        ("a start", False),
+        ("a start, a end", True),
+        ("a start, a end, a start", False),
+        ("a start, a start, a end", True),
+    ],
+)
+@pytest.mark.parametrize("several", [False, True])
+def test_a_run_at_one_seat_is_closed_by_a_look_after_the_last_start(
+    tmp_path: Path, looks: str, closed: bool, several: bool
+) -> None:
+    assert is_closed(seen(tmp_path, looks), several=several) is closed
+
+
+@pytest.mark.parametrize(
+    ("looks", "closed"),
+    [
+        ("a start, b start, a end", False),
+        ("a start, b start, a end, b end", True),
+        ("a start, b start, b lost, a end", True),
+        ("a start, b start, a end, b lost", True),
+        ("a start, b start, a lost, b lost", False),
+        ("a start, b start, a end, b lost, b start, b lost", False),
+    ],
+)
+def test_of_several_seats_each_is_looked_at_again_or_lost_and_one_has_ended(
+    tmp_path: Path, looks: str, closed: bool
+) -> None:
+    assert is_closed(seen(tmp_path, looks), several=True) is closed
+
+
+def seen(tmp_path: Path, looks: str) -> list[Session]:
+    made = store(tmp_path)
+    return [session(made, phase, seat=seat) for seat, phase in (look.split() for look in looks.split(", ") if look)]
 
 
 def test_of_sessions_that_no_record_holds_one_alone_is_believed(tmp_path: Path) -> None:
