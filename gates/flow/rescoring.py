@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar, cast
 
 from pydantic import JsonValue
 
@@ -41,6 +43,7 @@ from gates.spec.fields import RETIRED, stated
 from gates.spec.load import load_gate
 from gates.spec.schema import Gate
 
+T = TypeVar("T")
 Seals = dict[Sha256, Seal]
 """Seals by hash, each read once however many runs are judged again."""
 
@@ -96,7 +99,7 @@ def rescore_all(
     """
     stated(asked.reason)
     wanted = [Wanted(run_place(folder), world.cache.resolve(), asked) for folder in folders]
-    found = (engine or Here()).run(dict, weigh, wanted)
+    found = _ahead((engine or Here()).run(dict, weigh, wanted))
     seals: Seals = {}
     for one, weighed in zip(wanted, found, strict=True):
         try:
@@ -105,6 +108,16 @@ def rescore_all(
             yield _entered(one, weighed, world, seals)
         except GatesError as error:
             yield error
+
+
+def _ahead(found: Iterator[T]) -> Iterator[T]:
+    """The same, each made while the one before it is used: the disk that confirms a record keeps nobody waiting."""
+    end = object()
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        coming = beside.submit(next, found, end)
+        while (one := coming.result()) is not end:
+            coming = beside.submit(next, found, end)
+            yield cast("T", one)
 
 
 def weigh(seals: Seals, wanted: Wanted) -> Weighed | GatesError:
@@ -125,7 +138,7 @@ def _case(wanted: Wanted, seals: Seals) -> Case:
 
 def _entered(wanted: Wanted, weighed: Weighed, world: World, seals: Seals) -> Rescored:
     """Write a re-score and enter it in the ledger as it stands now."""
-    asked, case = wanted.asked, _case(wanted, seals)
+    asked, case = wanted.asked, weighed.case or _case(wanted, seals)
     run, ledger = case.run, Ledger(case.run.workspace / "prereg")
     with gate_lock(run.workspace / "reports", run.store.gate):
         case = replace(case, history=History(ledger.prereg, ledger.entries(), seals))

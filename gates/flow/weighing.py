@@ -14,7 +14,7 @@ from gates.flow.finished import FinishedRun
 from gates.flow.floors import rules_of
 from gates.flow.regauging import Gauge, sealed_signatures
 from gates.judge.standing import Standing
-from gates.judge.verdict import Verdict, judge
+from gates.judge.verdict import Judged, Verdict, judge
 from gates.measure.figures import Measurements
 from gates.record.ledger import Stored
 from gates.record.rescore import HeldRule
@@ -46,8 +46,11 @@ class Case:
 class Weighed:
     """What judging a run again comes to. It rests on the run, and on the seals and runs of the ledger alone.
 
-    `known` names those records; `measurements` are there where the run was measured otherwise.
+    `known` names those records; `measurements` are there where the run was measured otherwise. `case` is what was
+    judged, as it was read; it does not travel between processes.
     """
+
+    case: Case | None = field(repr=False)
 
     verdict: Verdict
     measurements: Measurements | None
@@ -56,6 +59,10 @@ class Weighed:
     texts: Literal["not needed", "used", "missing"]
     inputs: dict[str, JsonValue] | None
     known: tuple[Sha256, ...]
+
+    def __getstate__(self) -> dict[str, object]:
+        """All but the case: a cluster's worker keeps it, and it is read again where it is needed."""
+        return {**self.__dict__, "case": None}
 
 
 def known_of(history: History) -> tuple[Sha256, ...]:
@@ -77,10 +84,11 @@ def judged_again(case: Case) -> Weighed:
     changed = [axis for axis in {**sealed, **rules} if sealed.get(axis) != rules.get(axis)]
     tried = [axis for axis in dict.fromkeys(["voice", *changed]) if axis in rules]
     return Weighed(
+        case=case,
         verdict=judged,
         measurements=measurements if remeasured else None,
         axes=axes,
-        held=tuple(row for axis in tried for row in _held(case, axis, rules[axis], judged)),
+        held=tuple(row for axis in tried for row in _held(case, axis, rules[axis], (measurements, judged))),
         texts=case.gauge.state,
         inputs=case.gauge.inputs,
         known=known_of(case.history),
@@ -101,21 +109,35 @@ def versions(case: Case) -> dict[str, str]:
     return {**sealed_signatures(case.run.seal.gate), **signatures(case.gate, axes_of(case.gate), rules_of(case.gate))}
 
 
-def _held(case: Case, axis: str, now: Rule, judged: Verdict) -> list[HeldRule]:
-    """Every rule for an axis that the ledger holds, and the one that judges now as `judged`, each tried on the run."""
+def _held(case: Case, axis: str, now: Rule, first: tuple[Measurements, Verdict]) -> list[HeldRule]:
+    """Every rule for an axis that the ledger holds, each tried on the run; the one that judges `now` judged `first`."""
     known = list(held(case.history, axis))
     if now not in [rule for rule, _ in known]:
         known.append((now, []))
-    return [_tried(case, axis, rule, holders, judged if rule == now else None) for rule, holders in known]
+    return [
+        _row(axis, rule, holders, first, now=True)
+        if rule == now
+        else _row(axis, rule, holders, _tried(case, axis, holders, first))
+        for rule, holders in known
+    ]
 
 
-def _tried(case: Case, axis: str, rule: Rule, holders: list[Holder], judged: Verdict | None) -> HeldRule:
-    now = judged is not None
-    gate = case.gate if now or not holders else with_axis(case.gate, axis, holders[0].seal.gate)
+def _tried(
+    case: Case, axis: str, holders: list[Holder], first: tuple[Measurements, Verdict]
+) -> tuple[Measurements | str, Verdict | None]:
+    """The run's figures as the rule of `holders` asks for them, and what it says of them."""
+    gate, (measured, judged) = with_axis(case.gate, axis, holders[0].seal.gate), first
     figures = case.gauge.figures(gate)
-    if judged is None and not isinstance(figures, str):
-        judged = judge(gate, figures, rules_of(gate))
-    found = {} if judged is None or isinstance(figures, str) else judged.candidates
+    if isinstance(figures, str):
+        return figures, None
+    return figures, judge(gate, figures, rules_of(gate), Judged(case.gate, judged) if figures is measured else None)
+
+
+def _row(
+    axis: str, rule: Rule, holders: list[Holder], tried: tuple[Measurements | str, Verdict | None], *, now: bool = False
+) -> HeldRule:
+    figures, judged = tried
+    found = {} if judged is None else judged.candidates
     there = {name: one.axes[axis] for name, one in found.items() if axis in one.axes}
     return HeldRule(
         axis=axis,

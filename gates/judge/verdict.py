@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, JsonValue
@@ -80,15 +80,32 @@ def outcomes_of(verdict: Verdict) -> dict[str, JsonValue]:
     }
 
 
-def judge(gate: Gate, measurements: Measurements, rules: Mapping[str, FloorRule] = RULES) -> Verdict:
+class Judged(NamedTuple):
+    """What a gate has said of measurements."""
+
+    gate: Gate
+    verdict: Verdict
+
+    def margin(self, arm: str, axis: str, gate: Gate) -> AxisVerdict | None:
+        """What it said of a damage axis, where `gate` has the same margin for it: the same figures in, the same out."""
+        threshold = gate.damage.named()[axis]
+        found = self.verdict.candidates.get(arm) or self.verdict.controls.get(arm)
+        alike = threshold.margin is not None and self.gate.damage.named().get(axis) == threshold
+        return found.axes.get(axis) if found is not None and alike and axis != JUDGED else None
+
+
+def judge(
+    gate: Gate, measurements: Measurements, rules: Mapping[str, FloorRule] = RULES, earlier: Judged | None = None
+) -> Verdict:
     """Judge every candidate of `gate` by `measurements`. Whatever is missing or unfit makes INVALID, never PASS.
 
     `rules` holds the floor rules by name, those plugged in included. Raises UsageError for a rule that is not there.
+    `earlier` is what another gate has said of these very measurements: what must be the same is not computed again.
     """
     arms = measurements.arms
     troubles = _run_troubles(gate, measurements)
     axes = {
-        name: _tried(_axes(name, gate, arms, troubles, rules), gate, measurements.judge)
+        name: _tried(_axes(name, gate, arms, troubles, (rules, earlier)), gate, measurements.judge)
         for name in gate.arms.all()
         if name != BASE
     }
@@ -96,7 +113,7 @@ def judge(gate: Gate, measurements: Measurements, rules: Mapping[str, FloorRule]
     overall = worst([outcomes[name] for name in gate.arms.candidates])
     return Verdict(
         seal=measurements.seal,
-        measurements_sha256=measurements.digest(),
+        measurements_sha256=measurements.digest() if earlier is None else earlier.verdict.measurements_sha256,
         outcome=overall,
         exit_code=int(overall.exit_code),
         candidates={n: CandidateVerdict(outcome=outcomes[n], axes=axes[n]) for n in gate.arms.candidates},
@@ -107,9 +124,14 @@ def judge(gate: Gate, measurements: Measurements, rules: Mapping[str, FloorRule]
 
 
 def _axes(
-    name: str, gate: Gate, arms: dict[str, ArmMeasurements], troubles: list[str], rules: Mapping[str, FloorRule]
+    name: str,
+    gate: Gate,
+    arms: dict[str, ArmMeasurements],
+    troubles: list[str],
+    known: tuple[Mapping[str, FloorRule], Judged | None],
 ) -> dict[str, AxisVerdict]:
     """Every axis of one arm by name; `run` stands first when the whole run is unfit."""
+    rules, earlier = known
     found = {"run": invalid("run", "; ".join(troubles))} if troubles else {}
     arm, base = arms.get(name), arms.get(BASE)
     unfit = _unfit(name, gate, arm)
@@ -123,6 +145,9 @@ def _axes(
         if gate.probe is not None:
             found["extraction"] = extraction(arm, gate.probe, gate.memorisation.decide)
     for axis, threshold in gate.damage.named().items():
+        if earlier is not None and (same := earlier.margin(name, axis, gate)):
+            found[axis] = same
+            continue
         floor = _floor(threshold, name, _rates(arms, axis), rules)
         rng = axis_rng(axis, gate.seeds(name))
         found[axis] = _guarded(axis, partial(damage, axis, base, arm, threshold, floor, rng))

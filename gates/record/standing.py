@@ -130,13 +130,17 @@ def attempts_at(history: History, gate: str, seal: Sha256, more: int = 0) -> Att
     mine = {arm: _bytes(sealed, arm) for arm in sealed.gate.arms.candidates}
     tried = {arm: [_false_pass(sealed)] * more for arm in mine}
     others: dict[str, None] = {}
+    bound: dict[Sha256, set[tuple[str, ...] | None]] = {}
     for record in history.records:
         if record.entry.kind not in ("run", "rescore"):
             continue
-        _, under = history.sealed(said(record, "seal", str))
+        name = said(record, "seal", str)
+        _, under = history.sealed(name)
+        if name not in bound:
+            bound[name] = {_bytes(under, other) for other in under.gate.arms.candidates}
         here = record.entry.gate == gate
         for arm, own in mine.items():
-            known = own is not None and own in {_bytes(under, other) for other in under.gate.arms.candidates}
+            known = own is not None and own in bound[name]
             if known or (here and own is None and arm in under.gate.arms.candidates):
                 tried[arm].append(_false_pass(under))
                 if not here:

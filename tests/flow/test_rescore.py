@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from gates.errors import UsageError
 from gates.flow.inputs import load_inputs
+from gates.flow.rescoring import Asked, Wanted, _ahead, weigh
+from gates.flow.weighing import Weighed
 from gates.record.chain import stored as as_stored
 from gates.record.ledger import Ledger, Stamp
 from gates.records import canonical, sha256
@@ -119,6 +126,36 @@ def test_many_runs_in_one_command_are_judged_as_one_by_one(house: House, copy: P
     assert said.stdout.count(": FAIL then, FAIL now (fixed elsewhere, not blind); record: ") == 2
     assert gates(*command, "--candidate", "ckpt475").returncode == 2
     assert verified(copy)[1] == []
+
+
+def test_the_next_run_is_weighed_while_one_is_written() -> None:
+    made: list[int] = []
+    weighed = threading.Event()
+
+    def weighing() -> Iterator[int]:
+        for number in range(3):
+            made.append(number)
+            if number == 1:
+                weighed.set()
+            yield number
+        raise UsageError("the last one")
+
+    ahead = _ahead(weighing())
+    assert next(ahead) == 0
+    assert weighed.wait(60)
+    assert [next(ahead), next(ahead)] == [1, 2]
+    with pytest.raises(UsageError, match="the last one"):
+        next(ahead)
+    assert made == [0, 1, 2]
+    assert list(_ahead(iter("abc"))) == ["a", "b", "c"]
+
+
+def test_what_was_read_of_a_run_does_not_travel(house: House) -> None:
+    found = weigh({}, Wanted(house.run, house.record.cache, Asked("to see", rule=RULE)))
+    assert isinstance(found, Weighed)
+    assert found.case is not None
+    again = pickle.loads(pickle.dumps(found))
+    assert again == replace(found, case=None)
 
 
 def test_every_rule_that_was_sealed_elsewhere_shows(house: House, copy: Path) -> None:

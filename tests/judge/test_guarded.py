@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gates.judge.floors import RULES, FloorRule, plugged
-from gates.judge.verdict import judge
+from gates.judge.verdict import Judged, judge
 from gates.measure.figures import JudgeFigures, Leak, SeatFigures, SeatsFigures, SelfCollision, Source, Unmeasured
 from gates.records import Outcome
 from gates.stats import clopper_pearson, newcombe_unpaired, poisson_ratio
@@ -35,6 +35,17 @@ def tried(judged: object, max_error: float = 0.2, **changes: object):
     run = measured({"base": an_arm("base", damage=damage), "a": an_arm(damage=damage)})
     asked = {"judge": {"labelled": "l.jsonl", "max_error": max_error}, "damage": {"judged_on_beat": {"margin": 0.15}}}
     return judge(a_gate(**asked | changes), run.model_copy(update={"judge": judged})).candidates["a"]
+
+
+def test_what_a_judge_is_worth_is_said_once() -> None:
+    damage = {"judged_on_beat": damage_figures((0.8,) * 4, "lower", name="judged_on_beat@1")}
+    run = measured({"base": an_arm("base", damage=damage), "a": an_arm(damage=damage)}).model_copy(
+        update={"judge": JUDGE}
+    )
+    gate = a_gate(
+        judge={"labelled": "l.jsonl", "max_error": 0.2}, damage={"judged_on_beat": {"margin": 0.15, "decide": "point"}}
+    )
+    assert judge(gate, run, earlier=Judged(gate, judge(gate, run))) == judge(gate, run)
 
 
 def test_what_a_judge_is_worth_stands_beside_what_it_says() -> None:

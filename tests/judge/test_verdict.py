@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gates.errors import ExitCode, RecordError
-from gates.judge.verdict import Verdict, judge
+from gates.judge.verdict import Judged, Verdict, judge
 from gates.measure.figures import Leak, Measurements, Source, Unmeasured, ValidityFigures
 from gates.records import Outcome, canonical
 from tests.judge.arms import (
@@ -44,6 +44,44 @@ def test_a_verdict_is_a_record_that_reads_back_and_comes_out_the_same_again():
     assert Verdict.parse(canonical(verdict.as_json()), where="verdict.json") == verdict
     assert judge(a_gate(), measured()).digest() == verdict.digest()
     assert verdict.as_json()["schema"] == "gates.verdict/1"
+
+
+EARLIER = {
+    "the same": {},
+    "another voice": {"voice": {"mfw": 300, "words_per_seed": 500, "times_floor": 9.0}},
+    "another margin": {"damage": {"ran_on": {"within": "floor"}, "on_beat": {"margin": 0.01}}},
+    "another decision": {"damage": {"ran_on": {"within": "floor"}, "on_beat": {"margin": 0.15, "decide": "point"}}},
+    "a floor": {"damage": {"ran_on": {"margin": 0.15}, "on_beat": {"within": "floor"}}},
+    "fewer axes": {"damage": {"ran_on": {"within": "floor"}}},
+    "other candidates": {"candidates": ("b",)},
+    "other roles": {"candidates": ("b",), "controls": ("a",)},
+    "other seeds": {"sampling": {"seeds": [11, 12, 13, 14], "temperature": 0.9, "top_p": 0.95, "max_tokens": 300}},
+}
+
+
+@pytest.mark.parametrize("other", EARLIER.values(), ids=EARLIER)
+def test_what_another_gate_said_before_changes_no_word_of_a_verdict(other):
+    worse = {"ran_on": damage_figures((0.2, 0.3, 0.2, 0.3)), "on_beat": damage_figures((0.7,) * 4, "lower")}
+    run = measured({"base": an_arm("base"), "a": an_arm(damage=worse), "c": an_arm("control", seeds=(11, 12, 13, 14))})
+    gate, before = a_gate(controls=("c",)), a_gate(**({"controls": ("c",)} | other))
+    earlier = Judged(before, judge(before, run))
+    assert judge(gate, run, earlier=earlier) == judge(gate, run)
+
+
+def test_a_floor_is_judged_again():
+    gate, run = a_gate(), measured()
+    verdict = judge(gate, run)
+    said = verdict.candidates["a"].axes["ran_on"].model_copy(update={"reason": "by a rule of the same name"})
+    other = verdict.candidates["a"].model_copy(update={"axes": {**verdict.candidates["a"].axes, "ran_on": said}})
+    assert judge(gate, run, earlier=Judged(gate, verdict.model_copy(update={"candidates": {"a": other}}))) == verdict
+
+
+def test_a_margin_that_another_gate_has_judged_is_not_judged_again(monkeypatch):
+    gate = a_gate(controls=("c",), damage={"ran_on": {"margin": 0.15}, "on_beat": {"margin": 0.15}})
+    run = measured({"base": an_arm("base"), "a": an_arm(), "c": an_arm("control", seeds=(11, 12, 13, 14))})
+    earlier = Judged(gate, judge(gate, run))
+    monkeypatch.setattr("gates.judge.verdict.damage", None)
+    assert judge(gate, run, earlier=earlier) == earlier.verdict
 
 
 @pytest.mark.parametrize(
