@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from gates.errors import SeatError, UnfitSeatError
 from gates.records import Generation, canonical
 from gates.seat.client import SeatClient
-from gates.seat.generate import Run, Task, generate, plan
+from gates.seat.generate import Desk, Driver, Run, Share, Task, generate, plan
 from gates.seat.pace import Pace
-from gates.seat.progress import Progress
+from gates.seat.progress import Progress, Tally
 from tests.seat.faulty import (
     BASE,
     BEATS,
@@ -419,6 +419,22 @@ def test_a_store_that_fails_stops_the_run() -> None:
 
     with pytest.raises(OSError, match="No space left"):
         asyncio.run(main())
+
+
+def test_what_the_disk_has_refused_is_left_for_another_seat() -> None:
+    tasks = plan(GATE, 1, 5)[:3]
+
+    async def main() -> list[Task]:
+        async with Desk(list, Tally(())) as desk, SeatClient("http://127.0.0.1:9/v1") as client:
+            driver = Driver(Share(tasks, client, RUN, Clock().pace(concurrency=1)), desk)
+            recorded, refused, waiting = (asyncio.get_running_loop().create_future() for _ in tasks)
+            recorded.set_result(None)
+            refused.set_exception(OSError(28, "No space left on device"))
+            refused.exception()
+            driver._asked = dict(zip(driver._queue, (recorded, refused, waiting), strict=True))
+            return driver.left()
+
+    assert asyncio.run(main()) == tasks[1:]
 
 
 # interruption
