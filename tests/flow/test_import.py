@@ -140,6 +140,12 @@ def test_what_comes_after_an_import_is_post_hoc(gate: Path) -> None:
     assert found["candidates"]["one"]["outcome"] == "INVALID"
     assert "1 of 24 generations missing" in found["candidates"]["one"]["axes"]["validity"]["reason"]
 
+    stricter = yaml.safe_load(gate.read_text("utf-8"))
+    stricter["memorisation"]["max_rate"] = 0.1
+    gate.write_text(yaml.safe_dump(stricter), "utf-8")
+    other = json.loads(gates("import", again, "--gate", gate, *MAP, "--json").stdout)
+    assert other["run"].endswith("003"), "the same texts under another gate"
+
 
 @pytest.mark.parametrize("file", ["received.jsonl", "generations.jsonl"])
 def test_a_changed_byte_is_found(gate: Path, file: str) -> None:

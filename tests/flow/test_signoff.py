@@ -20,7 +20,7 @@ from gates.record.signing import fingerprint, public_key
 from gates.record.signoff import signoffs, write_signoff
 from gates.records import canonical, sha256
 from tests.finished import world_of
-from tests.flow.conftest import gates
+from tests.flow.conftest import gates, under_lock
 
 SHIP = Decided(arm="two", decision="ship", reason="reads well")
 
@@ -63,6 +63,17 @@ def test_nothing_unread_is_signed_for(reading: Reading, key: Path) -> None:
     assert made.release.complete
     assert signed(reading, key) == made, "given again, as after an interruption, it is the same sign-off"
     assert [s.entry.kind for s in Ledger(reading.run.workspace / "prereg").entries()].count("signoff") == 1
+
+
+def test_nothing_is_entered_between_what_a_signer_knows_and_the_signature(
+    reading: Reading, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_all(reading, "two", "ann")
+    lock = reading.run.workspace / "prereg" / ".ledger.lock"
+    seen = under_lock(monkeypatch, "gates.flow.signoff.known_then", lock)
+    written = under_lock(monkeypatch, "gates.flow.signoff.write_signoff", lock)
+    signed(reading, key)
+    assert (seen, written) == ([False, True], [True])
 
 
 def test_what_does_not_pass_ships_by_a_stated_waiver_only(reading: Reading, key: Path) -> None:
