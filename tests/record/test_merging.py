@@ -16,7 +16,7 @@ from gates.record.anchor import committed_breaks
 from gates.record.chain import Entry, ordered, stored
 from gates.record.files import held
 from gates.record.ledger import Ledger, Stamp
-from gates.record.merging import _our_lines, merge
+from gates.record.merging import _our_lines, _ours, merge
 from gates.record.review import Review, Said
 from gates.record.store import runs
 from gates.records import sha256
@@ -270,6 +270,29 @@ def test_what_is_no_branch_is_said(home: Path) -> None:
         merge(home, None, stamp(4))
     with pytest.raises(UsageError, match="git knows no commit '--help'"):
         merge(home, "--help", stamp(4))
+
+
+def test_a_branch_that_only_went_on_is_taken_as_it_is(home: Path) -> None:
+    git(home, "checkout", "-q", "other")
+    enter(home, "one", 1, hour=2)
+    commit(home, "theirs")
+    git(home, "checkout", "-q", "main")
+    joined = merge(home, "other", stamp(3))
+    assert (joined.record, joined.came) == (None, 2)
+    assert (home / "prereg" / "ledger.jsonl").read_bytes().splitlines() == lines(home, "other")
+
+
+def test_nobody_enters_a_record_while_ledgers_are_joined(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    branch_off(home, ("one", 1), ("two", 1))
+    seen = []
+
+    def watched(*about: object) -> object:
+        seen.append(held(home / "prereg" / ".ledger.lock"))
+        return _ours(*about)
+
+    monkeypatch.setattr(merging, "_ours", watched)
+    merge(home, "other", stamp(4))
+    assert seen == [True]
 
 
 def test_nobody_adds_a_mark_while_marks_are_joined(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
