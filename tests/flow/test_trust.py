@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from gates.record.ledger import Ledger
+from gates.record.seal import latest_seal, write_seal
 from gates.record.store import gate_lock
 from tests.flow.conftest import gates, lines, under_lock
 from tests.flow.threaded import Seat, running
@@ -144,16 +145,23 @@ def test_a_line_that_the_gate_would_not_have_asked_for_is_tampered(
     assert seat.told == told
 
 
+def seal_meanwhile(patch: pytest.MonkeyPatch, where: str, prereg: Path) -> None:
+    """Have another process seal the gate again just before a command gets the gate's lock."""
+
+    def late(reports: Path, name: str) -> AbstractContextManager[None]:
+        before = latest_seal(prereg, name)
+        assert before is not None
+        write_seal(prereg, before.seal.model_copy(update={"sealed_by": "another", "amends": before.sha256}))
+        return gate_lock(reports, name)
+
+    patch.setattr(where, late)
+
+
 def test_a_run_does_not_begin_under_a_seal_that_is_amended_meanwhile(
     gate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def amended(reports: Path, name: str) -> AbstractContextManager[None]:
-        (gate.parent / "one.gguf").write_bytes(b"trained again")
-        assert gates("amend", gate, "--reason", "trained again", "--yes").returncode == 0
-        return gate_lock(reports, name)
-
     with monkeypatch.context() as patch:
-        patch.setattr("gates.flow.gate_lock", amended)
+        seal_meanwhile(patch, "gates.flow.gate_lock", gate.parent)
         stopped = gates("run", gate)
     assert (stopped.returncode, "another process has sealed this gate meanwhile" in stopped.stderr) == (2, True)
     assert kinds(gate) == ["seal", "seal"]
@@ -161,11 +169,19 @@ def test_a_run_does_not_begin_under_a_seal_that_is_amended_meanwhile(
     assert kinds(gate)[2:] == ["run", "session", "session", "verdict"]
 
 
-def test_nobody_enters_a_run_while_a_seal_counts_those_before(gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_of_a_gate_is_entered_between_what_its_seal_knows_and_the_seal(
+    gate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (gate.parent / "one.gguf").write_bytes(b"trained again")
-    seen = under_lock(monkeypatch, "gates.flow.sealing.runs", gate.parent / ".ledger.lock")
-    assert gates("amend", gate, "--reason", "trained again", "--yes").returncode == 0
-    assert seen == [True]
+    words = ("amend", gate, "--reason", "trained again", "--yes")
+    with monkeypatch.context() as patch:
+        seal_meanwhile(patch, "gates.flow.sealing.gate_lock", gate.parent)
+        stopped = gates(*words)
+    assert (stopped.returncode, "another process has sealed this gate meanwhile" in stopped.stderr) == (2, True)
+    assert kinds(gate) == ["seal", "seal"]
+    counted = under_lock(monkeypatch, "gates.flow.sealing.runs", gate.parent / ".ledger.lock")
+    assert gates(*words).returncode == 0
+    assert (counted, kinds(gate)) == ([True], ["seal", "seal", "seal"])
 
 
 def test_a_seal_after_a_run_is_post_hoc_and_an_unchanged_gate_keeps_its_seal(gate: Path) -> None:
