@@ -282,6 +282,19 @@ def test_a_branch_that_only_went_on_is_taken_as_it_is(home: Path) -> None:
     assert (home / "prereg" / "ledger.jsonl").read_bytes().splitlines() == lines(home, "other")
 
 
+def test_marks_on_a_run_that_is_moved_stay_its_own(home: Path) -> None:
+    for branch, hour in (("other", 2), ("main", 3)):
+        git(home, "checkout", "-q", branch)
+        enter(home, "read", 1, hour)
+        mark(home, hour)
+        commit(home, f"run and read on {branch}")
+    merge(home, "other", stamp(4))
+    for number, hour in ((1, 3), (2, 2)):
+        review = Review(home / "reports" / "read" / f"{number:03d}")
+        assert [one.at for one in review.read()] == [stamp(hour).at]
+        assert review.check(Ledger(home / "prereg").entries(), "read", number) == 0
+
+
 def test_nobody_enters_a_record_while_ledgers_are_joined(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     branch_off(home, ("one", 1), ("two", 1))
     seen = []
