@@ -153,7 +153,7 @@ def test_a_cluster_without_workers_is_waited_for_and_one_that_drops_the_work_is_
 ) -> None:
     monkeypatch.setattr(engine_module, "_LOOK_S", 0.1)
     told: list[str] = []
-    with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=":0") as empty:
+    with LocalCluster(n_workers=0, threads_per_worker=2, processes=False, dashboard_address=":0") as empty:
 
         def bring(note: str) -> None:
             told.append(note)
