@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,9 +20,14 @@ class Store:
     def __init__(self, objects: dict[str, bytes]) -> None:
         self.objects = objects
         self.asked: list[tuple[str, str, str, int]] = []
-        self.refuse = False
+        self.refuse = ""
+        """The methods that are answered with an error."""
         self.lost = 0
         """How many bytes of an answer never come."""
+        self.misstated = 0
+        """By how much an object's head overstates its size."""
+        self.ranges = True
+        """Whether the plain server sends ranges."""
         self.port = 0
 
     @property
@@ -65,10 +71,12 @@ class _Handler(BaseHTTPRequestHandler):
         split = urlsplit(self.path)
         query = {key: values[0] for key, values in parse_qs(split.query).items()}
         path = unquote(split.path)
-        if self.store.refuse:
+        if path.startswith("/moved/"):  # as stores do that lead to a signed address
+            self._send(302, b"", {"Location": f"/plain/{path.removeprefix('/moved/')}?signature=hunter2"})
+        elif self.command in self.store.refuse.split():
             self._send(503, b"<Error><Code>SlowDown</Code></Error>")
         elif path.startswith("/plain/"):
-            self._object(path.removeprefix("/plain/"), {"Accept-Ranges": "bytes"})
+            self._plain(path.removeprefix("/plain/"))
         elif path.startswith(("/storage/v1/", "/download/storage/v1/")):
             self._google(path.partition("/v1/")[2].removeprefix(f"b/{BUCKET}").removeprefix("/o"), query)
         elif path.rstrip("/") == f"/{BUCKET}":
@@ -77,6 +85,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._object(
                 path.removeprefix(f"/{BUCKET}/"), {"ETag": '"e"', "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT"}
             )
+
+    def _plain(self, key: str) -> None:
+        if not self.store.ranges:
+            del self.headers["Range"]
+        tag = zlib.crc32(self.store.objects.get(key, b""))
+        self._object(key, {"Accept-Ranges": "bytes" if self.store.ranges else "none", "ETag": f'"{tag}"'})
 
     def _google(self, path: str, query: dict[str, str]) -> None:
         key = path.removeprefix("/")
@@ -128,7 +142,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
+        misstated = self.store.misstated if self.command == "HEAD" else 0
+        self.send_header("Content-Length", str(len(body) + misstated))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body[: len(body) - self.store.lost])

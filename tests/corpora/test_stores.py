@@ -24,6 +24,7 @@ OBJECTS = {
     "train/deep/b.jsonl.gz": gzip.compress(LINES),
     "train/.hidden": b"no",
     "other/c.txt": b"nothing of it\n",
+    "train/": b"<a href='a.txt'>text</a> <a href='.hidden'>no</a> <a href='/plain/other/c.txt'>elsewhere</a>\n",
     "page.html": b"<a href='/plain/page.html/elsewhere'>a link</a> a line\n",
 }
 
@@ -50,7 +51,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 @pytest.fixture
 def local(tmp_path: Path) -> Path:
     """The same files on the disk."""
-    for key, data in OBJECTS.items():
+    for key, data in ((key, data) for key, data in OBJECTS.items() if not key.endswith("/")):
         (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / key).write_bytes(data)
     return tmp_path
@@ -81,6 +82,37 @@ def test_a_web_address_is_read_by_ranges_and_never_searched_for_links(store: Sto
     ]
 
 
+def test_a_web_address_that_ends_in_a_stroke_is_the_folder_of_its_links(store: Store) -> None:
+    url = f"{store.address}/plain/train/"
+    assert [(part.file, len(b"".join(text_of(part)))) for part in plan([url])] == [(f"{url}a.txt", len(TEXT))]
+
+
+def test_what_a_server_sends_only_whole_is_not_parted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "ranges", False)
+    (part,) = plan([f"{store.address}/plain/train/a.txt"], 50_000)
+    assert b"".join(text_of(part)) == TEXT
+
+
+@pytest.mark.parametrize("misstated", [7, -7])
+def test_another_size_than_was_promised_is_refused(
+    store: Store, misstated: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "ranges", False)
+    monkeypatch.setattr(store, "misstated", misstated)
+    (part,) = plan([f"{store.address}/plain/train/a.txt"])
+    with pytest.raises(InputError, match=r"a\.txt: file: cannot be read: [\d,]+ bytes were promised, [\d,]+ came"):
+        list(text_of(part))
+
+
+def test_the_address_that_a_store_leads_to_keeps_its_secret(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert words_of(f"{store.address}/moved/other/c.txt", None) == [OBJECTS["other/c.txt"]]
+    (part,) = plan([f"{store.address}/moved/other/c.txt"])
+    monkeypatch.setattr(store, "refuse", "GET")
+    with pytest.raises(InputError, match=r"c\.txt: file: cannot be read: .*503.*plain/other/c\.txt\?\.\.\.") as refused:
+        list(text_of(part))
+    assert "hunter2" not in str(refused.value)
+
+
 def test_overlap_with_a_web_address_is_that_with_the_file(store: Store, local: Path) -> None:
     texts = local / "texts.jsonl"
     texts.write_text(json.dumps({"text": " ".join(TEXT.decode().split()[500:530])}) + "\n", "utf-8")
@@ -90,36 +122,31 @@ def test_overlap_with_a_web_address_is_that_with_the_file(store: Store, local: P
     assert one.stdout.replace(url, path) == other.stdout
 
 
-def test_a_web_address_that_fails_is_named(store: Store) -> None:
+def test_a_web_address_that_fails_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"plain/none\.txt: file: cannot be read"):
         plan([f"{store.address}/plain/none.txt"])
     (part,) = plan([f"{store.address}/plain/train/a.txt"])
-    store.refuse = True
-    try:
+    for refused in ("GET", "HEAD GET"):
+        monkeypatch.setattr(store, "refuse", refused)
         with pytest.raises(InputError, match=r"a\.txt: file: cannot be read"):
             list(text_of(part))
-    finally:
-        store.refuse = False
 
 
-def test_less_than_was_promised_is_no_shorter_source(store: Store) -> None:
+def test_less_than_was_promised_is_no_shorter_source(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     (part,) = plan([f"{store.address}/plain/train/a.txt"])
-    store.lost = 7
-    try:
-        with pytest.raises(InputError, match=r"a\.txt: file: cannot be read"):
-            list(text_of(part))
-    finally:
-        store.lost = 0
+    monkeypatch.setattr(store, "lost", 7)
+    with pytest.raises(InputError, match=r"a\.txt: file: cannot be read"):
+        list(text_of(part))
 
 
-def test_what_is_another_than_when_the_work_was_planned_is_not_read(store: Store) -> None:
+@pytest.mark.parametrize("now", [b"nothing of it\nand more\n", b"nothing of us\n"])
+def test_what_is_another_than_when_the_work_was_planned_is_not_read(
+    store: Store, now: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (part,) = plan([f"{store.address}/plain/other/c.txt"])
-    store.objects["other/c.txt"] += b"and more\n"
-    try:
-        with pytest.raises(InputError, match=r"c\.txt: file: .*changed while it was read"):
-            list(text_of(part))
-    finally:
-        store.objects["other/c.txt"] = OBJECTS["other/c.txt"]
+    monkeypatch.setitem(store.objects, "other/c.txt", now)
+    with pytest.raises(InputError, match=r"c\.txt: file: .*changed while it was read"):
+        list(text_of(part))
 
 
 @pytest.mark.parametrize("cache", ["simplecache", "filecache", "blockcache"])

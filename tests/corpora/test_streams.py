@@ -76,6 +76,14 @@ def test_ranges_of_jsonl_hold_every_line_once(
     assert found == [json.loads(line)["text"].encode() if line.strip() else None for line in lines]
 
 
+def test_a_mark_of_utf_8_is_one_only_where_a_file_begins(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "a"}\n\xef\xbb\xbf{"text": "b"}\n')
+    first, second, _rest = plan([str(tmp_path / "a.jsonl")], 14)
+    assert [document.text for document in documents_of(first)] == [b"a"]
+    with pytest.raises(InputError, match="this is no JSON"):
+        list(documents_of(second))
+
+
 @pytest.mark.parametrize("packing", PACKED)
 def test_packed_text_and_lines_are_read_alike(tmp_path: Path, packing: str, small: None) -> None:
     text = "It was a dark and stormy ni-\nght.\n" * 40
@@ -156,6 +164,25 @@ def test_a_footer_that_promises_less_than_its_pages_unpack_to_is_not_believed(
     ) as told:
         list(documents_of(plan([str(path)])[0]))
     assert "smaller row groups" in str(told.value)
+
+
+def test_every_row_group_is_bound_and_fewer_rows_than_promised_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.parquet"
+    rows = ["a", "b" * 5000]
+    pq.write_table(pyarrow.table({"text": rows}), path, row_group_size=1, compression="none", use_dictionary=False)
+    monkeypatch.setattr(pages, "LARGEST", 1000)
+    (whole,) = plan([str(path)])
+    with pytest.raises(InputError, match=r"row group 1, text = [\d,]+ bytes: by the footer"):
+        next(documents_of(whole))
+    monkeypatch.undo()
+    pq.write_table(pyarrow.table({"text": ["a"] * 777}), path, use_dictionary=False, write_statistics=False)
+    data = path.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    path.write_bytes(data[:footer] + data[footer:].replace(_varint(777), _varint(900)))
+    with pytest.raises(InputError, match=r"a\.parquet: rows = 777: the footer promises 900"):
+        list(documents_of(plan([str(path)])[0]))
 
 
 def _varint(number: int, length: int = 0) -> bytes:
