@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
+import secrets
 import shutil
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import dask
@@ -129,15 +132,22 @@ def test_the_command_on_a_cluster(cluster: LocalCluster, tmp_path: Path) -> None
     assert far.stderr == "1 of 1 parts of the sources read\n"
 
 
-def test_engines_that_are_none_are_named() -> None:
-    with pytest.raises(UsageError, match="--engine spark://x: no such engine"), connected("spark://x", print):
+def test_engines_that_are_none_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="--engine spark://a:9: no such engine"), connected("spark://a:9", print):
         pass
     for address_ in ("dask://", "dask://host", "dask://host:http", "dask://:8786", "dask://host:65536"):
         with pytest.raises(UsageError, match="no such engine"), connected(address_, print):
             pass
-    nowhere = connected("dask://127.0.0.1:9", print, timeout_s=1)
-    with pytest.raises(UsageError, match=r"no dask scheduler answers at 127\.0\.0\.1:9"), nowhere:
-        pass
+    monkeypatch.setattr(engine_module, "connected", partial(connected, timeout_s=1))
+    (tmp_path / "a.txt").write_text("words to be read nowhere", "utf-8")
+    nowhere = ("--engine", "dask://127.0.0.1:9")
+    for command in (
+        ("overlap", "--source", tmp_path / "a.txt", "--texts", tmp_path / "a.txt", "--n", 2),
+        ("rescore", tmp_path, "--rule", "pairwise-range@1", "--reason", "why"),
+    ):
+        ended = gates(*command, *nowhere)
+        assert (ended.returncode, ended.stdout) == (2, ""), "never here in its place"
+        assert ended.stderr.startswith("gates: no dask scheduler answers at 127.0.0.1:9: ")
     with LocalCluster(n_workers=0, dashboard_address=":0") as empty:
         idle = connected(address(empty), print, timeout_s=1)
         with pytest.raises(UsageError, match="has no worker"), idle:
@@ -179,6 +189,30 @@ def test_a_worker_of_another_version_that_comes_later_is_refused(
         connected(address(cluster), lambda *_: None).__enter__()
 
 
+def test_a_worker_without_this_package_is_refused(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "only_here.py").write_text("def version():\n    return ''\n", "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(engine_module, "version", importlib.import_module("only_here").version)
+    with pytest.raises(UsageError, match=r"workers without gates .*: tcp://.*No module named 'only_here'"):
+        connected(address(cluster), lambda *_: None).__enter__()
+
+
+def made_by() -> tuple[int, str]:
+    return os.getpid(), secrets.token_hex()
+
+
+def shared_by(shared: tuple[int, str], _: int) -> tuple[int, str]:
+    return shared
+
+
+def test_what_is_shared_is_made_once_by_a_worker(cluster: LocalCluster) -> None:
+    with connected(address(cluster), lambda *_: None) as engine:
+        ((pid, _),) = set(engine.run(made_by, shared_by, range(8)))
+    assert pid in cluster_pids(cluster)
+
+
 RELEASED = threading.Event()
 
 
@@ -195,6 +229,7 @@ def test_runs_judged_again_on_a_cluster_leave_the_same_bytes(
     end_run(load_inputs(two_runs / "prereg" / "small.yaml", made_cache), sealed, some_words)
     world = World(cache=made_cache, by="tester", environ={}, now=lambda: datetime.fromisoformat(AT))
     left: dict[str, dict[str, bytes]] = {}
+    told: list[tuple[int, int]] = []
     for place in ("far", "near"):
         home = shutil.copytree(two_runs, tmp_path / place)
         gate = home / "prereg" / "other.yaml"
@@ -202,7 +237,7 @@ def test_runs_judged_again_on_a_cluster_leave_the_same_bytes(
         asked = Asked("why", gate=gate) if otherwise else Asked("why", rule="pairwise-calibrated@1")
         runs = [home / "reports" / "small" / number for number in ("001", "003", "002")]
         if place == "far":
-            with connected(address(cluster), lambda *_: None) as engine:
+            with connected(address(cluster), lambda done, total: told.append((done, total))) as engine:
                 found = list(rescore_all(runs, world, asked, engine))
         else:
             found = list(rescore_all(runs, world, asked))
@@ -211,6 +246,7 @@ def test_runs_judged_again_on_a_cluster_leave_the_same_bytes(
         files = [file for file in home.rglob("*") if file.is_file()]
         left[place] = {str(file.relative_to(home)): file.read_bytes() for file in files}
     assert left["far"] == left["near"]
+    assert told == [(1, 3), (2, 3), (3, 3)]
     measured = re.compile(r"reports/small/002/rescores/001-[0-9a-f]{12}/measurements\.json")
     assert any(map(measured.fullmatch, left["far"])) is otherwise
 

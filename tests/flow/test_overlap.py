@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gates.corpora.files import NamedText
@@ -39,10 +39,12 @@ class Parted:
 @given(
     books=st.lists(WORDS, min_size=1, max_size=3),
     texts=st.lists(WORDS, min_size=1, max_size=3),
-    size=st.integers(1, 30),
+    size=st.integers(1, 200),
+    batch=st.integers(1, 30),
 )
+@example(books=[["a", "b"], ["b", "b"], ["a", "a"]], texts=[["a", "a"]], size=40, batch=9)
 def test_the_runs_are_the_slow_matchers_however_the_sources_are_parted(
-    tmp_path_factory: pytest.TempPathFactory, books: list[list[str]], texts: list[list[str]], size: int
+    tmp_path_factory: pytest.TempPathFactory, books: list[list[str]], texts: list[list[str]], size: int, batch: int
 ) -> None:
     folder = tmp_path_factory.mktemp("books")
     sources = []
@@ -57,9 +59,12 @@ def test_the_runs_are_the_slow_matchers_however_the_sources_are_parted(
     if all(len(words) < 2 for _, words in sources):
         return
     given_ = [str(folder), sources[0][0], sources[0][0]]
-    found = overlap(given_, named, [None] * len(named), 2, Here())
+    told: list[tuple[int, int]] = []
+    found = overlap(given_, named, [None] * len(named), 2, Here(lambda *done: told.append(done)))
+    parts = len(books) + 3
+    assert told == [(done, parts) for done in range(1, parts + 1)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_BATCH", size)
+        patch.setattr(module, "_BATCH", batch)
         assert overlap(given_, named, [None] * len(named), 2, Parted(size)) == found
     assert [(run.text, run.start, run.length, run.sources) for run in found.runs] == [
         (match.text, match.start, match.length, match.sources) for match in slow_matches(sources, texts, [], 2)
