@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,8 +25,19 @@ def engine_at(address: str | None, parts: str) -> Iterator[Engine]:
         from gates.flow.cluster.engine import connected  # noqa: PLC0415 - an optional extra
     except ModuleNotFoundError as error:
         raise missing(error) from None
-    with connected(address, progress(parts, last=True), say) as engine:
+    with _quiet(), connected(address, progress(parts, last=True), say) as engine:
         yield engine
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without log lines: those of a cluster's client are tracebacks, and what happened is said in a sentence."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def progress(
