@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
 import re
 import secrets
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +24,7 @@ import numpy as np
 import pytest
 from distributed import Client, Future, LocalCluster
 
+from gates.cli.engine import engine_at
 from gates.corpora.files import NamedText
 from gates.errors import GatesError, InputError, RecordError, UsageError
 from gates.flow import overlap as module
@@ -261,3 +265,28 @@ def test_work_that_kills_every_worker_ends_with_a_sentence(cluster: LocalCluster
         pytest.raises(GatesError, match="workers of the cluster died again and again"),
     ):
         list(engine.run(dict, die, [1]))
+
+
+ALONE = """\
+from distributed import LocalCluster
+cluster = LocalCluster(n_workers=1, processes=False, protocol="tcp://", dashboard_address=":0")
+print(cluster.scheduler_address, flush=True)
+input()
+"""
+
+
+def test_a_scheduler_that_dies_is_told_in_one_sentence(
+    root: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = logging.getLogger("distributed.client")
+    monkeypatch.setattr(client, "handlers", [caplog.handler])
+    with subprocess.Popen([sys.executable, "-c", ALONE], cwd=root, stdin=-1, stdout=-1, text=True) as alone:
+        assert alone.stdout is not None
+        place = alone.stdout.readline().strip().replace("tcp:", "dask:")
+        with (
+            pytest.raises(GatesError, match="the cluster dropped the work, 0 of 1 parts done"),
+            engine_at(place, "parts") as engine,
+        ):
+            engine.run(dict, die, [1])
+    assert alone.returncode == -signal.SIGKILL
+    assert [record for record in caplog.records if record.name == client.name] == [], "a traceback before the sentence"
