@@ -33,6 +33,9 @@ _READ_WHOLE = (
     tarfile.GNUTYPE_LONGLINK,
 )
 _ZIP = b"PK\x03\x04"
+_MEMBER = b"PK\x01\x02"
+_LARGEST_MEMBER = 512  # bytes of a member in a zip's list of them, on average over as many as there may be
+_ZIP64_END = 76
 _PACKED: dict[bytes, Callable[[Path], IO[bytes]]] = {
     b"\xfd7zXZ\x00": lambda source: unpacking.xz(source.open("rb")),
     b"\x1f\x8b": lambda source: cast("IO[bytes]", gzip.GzipFile(source)),
@@ -121,10 +124,10 @@ def _folder(source: Path, wanted: Collection[str], limits: Limits) -> Iterator[t
 
 def _zip(source: Path, wanted: Collection[str], limits: Limits) -> Iterator[tuple[str, bytes]]:
     total = 0
+    with source.open("rb") as stream:
+        _check_list(stream, source, limits)
     with zipfile.ZipFile(source) as archive:
         entries = archive.infolist()
-        if len(entries) > limits.members:
-            raise _refused(source, entries[limits.members].filename, f"is one of more than {limits.members} members")
         for entry in entries:
             _check_name(source, entry.filename)
         for entry in entries:
@@ -139,6 +142,19 @@ def _zip(source: Path, wanted: Collection[str], limits: Limits) -> Iterator[tupl
             if total > limits.total:
                 raise _refused(source, entry.filename, f"takes the archive over {limits.total} unpacked bytes")
             yield entry.filename, data
+
+
+def _check_list(stream: IO[bytes], source: Path, limits: Limits) -> None:
+    """Raise CorpusError for a zip's list of members that is too long, before the library makes objects of it."""
+    end = zipfile._EndRecData(stream)  # type: ignore[attr-defined]  # as the library itself finds it; no stub has it
+    if end is None:
+        return  # the library says what it is instead
+    size, place = end[5], end[9]
+    if size > limits.members * _LARGEST_MEMBER:
+        raise _refused(source, "the archive", f"has a list of members of {size} bytes")
+    stream.seek(max(0, place - size - _ZIP64_END))
+    if stream.read(size + _ZIP64_END).count(_MEMBER) > limits.members:
+        raise _refused(source, "the archive", f"holds more than {limits.members} members")
 
 
 def _tar(source: Path, wanted: Collection[str], limits: Limits) -> Iterator[tuple[str, bytes]]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import lzma
 import stat
+import struct
 import tarfile
 import zipfile
 from pathlib import Path
@@ -100,10 +101,27 @@ def test_many_files_that_are_too_much_together_are_refused(tmp_path: Path) -> No
             archive.writestr(name, bytes(900))
     with pytest.raises(CorpusError, match="over 20000 unpacked bytes"):
         list(members(tmp_path / "a.zip", names, Limits(file=1000, total=20_000)))
+    with pytest.raises(CorpusError, match="the archive holds more than 29 members"):
+        list(members(tmp_path / "a.zip", names, Limits(members=29)))
+    with pytest.raises(CorpusError, match="the archive has a list of members of 1550 bytes"):
+        list(members(tmp_path / "a.zip", names, Limits(members=3)))
+    assert len(list(members(tmp_path / "a.zip", names, Limits(members=30)))) == 30
     many = tar(tmp_path / "a.tar", *((tarfile.TarInfo(name), b"") for name in names), mode="w")
-    for path in (tmp_path / "a.zip", many):
-        with pytest.raises(CorpusError, match=r"10\.txt is one of more than 10 members"):
-            list(members(path, names, Limits(members=10)))
+    with pytest.raises(CorpusError, match=r"29\.txt is one of more than 29 members"):
+        list(members(many, names, Limits(members=29)))
+    assert len(list(members(many, names, Limits(members=30)))) == 30
+
+
+def test_a_zip_of_very_many_members_is_refused_before_its_list_is_made_objects_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end says that it holds one member."""
+    member = struct.pack("<4s6H3L5H2L", b"PK\x01\x02", *[0] * 6, 0, 0, 0, 1, *[0] * 4, 0, 0) + b"a"
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, 1000 * len(member), 4, 0)
+    (tmp_path / "a.zip").write_bytes(b"PK\x03\x04" + member * 1000 + end)
+    monkeypatch.setattr(zipfile, "ZipInfo", None)  # what the library makes of each member
+    with pytest.raises(CorpusError, match="the archive holds more than 999 members"):
+        list(members(tmp_path / "a.zip", ["a"], Limits(members=999)))
 
 
 @pytest.mark.parametrize("data", [b"", b"no archive", b"PK\x03\x04 broken", b"\xfd7zXZ\x00 broken", b"\x1f\x8b broken"])
