@@ -138,11 +138,15 @@ def test_sharing_that_was_interrupted_goes_on(shared: Path, reading: Reading, tm
 def test_a_share_is_of_one_moment_whatever_is_entered_meanwhile(
     reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reading.items  # noqa: B018 - read before
+    half = [reading.run.workspace / "prereg" / name / ".left.json.7.part" for name in ("seals", "signatures")]
+    for path in half:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"left by a killed writer")
     with monkeypatch.context() as patch:
         meanwhile(patch, reading.run.workspace / "prereg", reading.run.sealed.sha256)
         share(reading, tmp_path / "shared")
     assert verify(tmp_path / "shared", reading.cache).breaks == ()
+    assert [path for path in (tmp_path / "shared").rglob("*") if path.suffix == ".part"] == []
     assert len(Ledger(reading.run.workspace / "prereg").entries()) == 1 + len(
         Ledger(tmp_path / "shared" / "prereg").entries()
     )
