@@ -8,6 +8,7 @@ import re
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,8 @@ from gates.flow.rescoring import Asked, Wanted, _ahead, weigh
 from gates.flow.weighing import Weighed
 from gates.record.chain import stored as as_stored
 from gates.record.ledger import Ledger, Stamp
+from gates.record.seal import latest_seal, write_seal
+from gates.record.store import gate_lock
 from gates.records import canonical, sha256
 from tests.bronte import HEMINGWAY, Record, house_texts
 from tests.flow.conftest import Ended, gates
@@ -288,6 +291,24 @@ def test_a_changed_byte_of_a_rescore_is_found(copy: Path, name: str) -> None:
     code, said = verified(copy)
     assert code == 5
     assert re.search(rf"rescores/001-[0-9a-f]{{12}}/{name}: SHA-256 is", said[0])
+
+
+def test_a_seal_that_is_entered_meanwhile_is_weighed(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the judging, which takes long, and the record of it."""
+    prereg = copy.parents[2] / "prereg"
+
+    def late(reports: Path, name: str) -> AbstractContextManager[None]:
+        sealed = latest_seal(prereg, "lv-hemingway")
+        assert sealed is not None
+        gate = sealed.seal.gate.model_copy(update={"name": "late"})
+        binding = sealed.seal.binding.model_copy(update={"gate": gate.digest()})
+        write_seal(prereg, sealed.seal.model_copy(update={"gate": gate, "binding": binding, "amends": None}))
+        return gate_lock(reports, name)
+
+    monkeypatch.setattr("gates.flow.rescoring.gate_lock", late)
+    made = Path(rescored(copy, "--rule", "pairwise-calibrated@1")["folder"])
+    held = json.loads((made / "rescore.json").read_bytes())["held"]
+    assert any("late, sealed" in holder for row in held for holder in row["held_by"])
 
 
 def test_a_standing_that_was_forged_with_its_ledger_is_found(copy: Path) -> None:

@@ -218,7 +218,7 @@ def test_a_seal_after_a_run_is_post_hoc_and_an_unchanged_gate_keeps_its_seal(gat
     assert (nothing.returncode, "nothing to amend" in nothing.stderr) == (2, True)
     same = gates("amend", gate, "--reason", seal["amendment"]["reason"], "--yes", "--json")
     assert json.loads(same.stdout)["seal"] == sealed["seal"], "given again, as after an interruption, it is the same"
-    gates("run", gate)
+    assert json.loads(gates("run", gate, "--json").stdout)["attempts"] == 2, "those under the first seal count"
     report = (gate.parents[1] / "reports/small/002/report.md").read_text("utf-8")
     assert "**Standing:** post-hoc: sealed after 1 earlier run(s) of this gate had begun. This is attempt 2" in report
     # Wherever an outcome stands alone, what it is worth stands beside it.
