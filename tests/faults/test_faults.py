@@ -65,6 +65,15 @@ def test_killed_at_any_step_a_command_comes_to_the_same_end(trials: Trials, name
     assert [str(outcome) for outcome in outcomes if outcome.wrong] == []
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("faults")
+def test_a_recheck_leaves_nothing_to_luck(trials: Trials) -> None:
+    """As each command that a fault meets here: before it does, the steps that it makes undisturbed are gone through."""
+    assert "replace" in {
+        step.split()[0] for step in trials.whole(next(case for case in CASES if case.name == "recheck")).told.steps
+    }
+
+
 def test_every_command_was_killed_everywhere_and_all_held(root: Path) -> None:
     report = (root / "scripts" / "kills.out.md").read_text("utf-8")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in report.splitlines() if line.startswith("| ")]

@@ -302,16 +302,18 @@ def test_an_interrupted_recheck_continues_and_asks_nothing_twice(run: Path, seat
     blocked.unlink()
     seat.served, seat.dies_at = 0, 10
     assert gates("recheck", run).returncode == 4
-    lines = (next((run / "rechecks").glob("001-*")) / "generations.jsonl").read_bytes()
+    texts = next((run / "rechecks").glob("001-*")) / "generations.jsonl"
+    lines = texts.read_bytes()
+    texts.write_bytes(torn := lines + b'{"arm":"o')
     assert gates("verify", run.parents[2]).returncode == 3
     seat.dies_at, kept = -1, seat.weights
     seat.weights = "voice-two"
     assert "what was judged" in gates("recheck", run).stdout, "another seat's answers are another recheck"
-    assert (next((run / "rechecks").glob("001-*")) / "generations.jsonl").read_bytes() == lines
+    assert texts.read_bytes() == torn
     seat.weights = kept
     ended = gates("recheck", run, "--json")
     assert ended.returncode == 0
-    assert (next((run / "rechecks").glob("001-*")) / "generations.jsonl").read_bytes().startswith(lines)
+    assert texts.read_bytes().startswith(lines)
     assert sorted(path.name[:3] for path in (run / "rechecks").iterdir()) == ["001", "002"]
     assert gates("verify", run.parents[2]).returncode == 0
 
