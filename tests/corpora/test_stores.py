@@ -20,11 +20,14 @@ from tests.small import prose
 TEXT = f"{prose(3, 30_000)}\n".replace(" ba ", "\n").encode()
 LINES = b"".join(json.dumps({"text": prose(n, 50)}).encode() + b"\n" for n in range(40))
 OBJECTS = {
+    "train/": b"",
     "train/a.txt": TEXT,
+    "train/deep/": b"",
     "train/deep/b.jsonl.gz": gzip.compress(LINES),
     "train/.hidden": b"no",
     "other/c.txt": b"nothing of it\n",
-    "train/": b"<a href='a.txt'>text</a> <a href='.hidden'>no</a> <a href='/plain/other/c.txt'>elsewhere</a>\n",
+    "links/": b"<a href='a.txt'>text</a> <a href='.hidden'>no</a> <a href='/plain/other/c.txt'>elsewhere</a>\n",
+    "links/a.txt": b"a line\n",
     "page.html": b"<a href='/plain/page.html/elsewhere'>a link</a> a line\n",
 }
 
@@ -83,8 +86,8 @@ def test_a_web_address_is_read_by_ranges_and_never_searched_for_links(store: Sto
 
 
 def test_a_web_address_that_ends_in_a_stroke_is_the_folder_of_its_links(store: Store) -> None:
-    url = f"{store.address}/plain/train/"
-    assert [(part.file, len(b"".join(text_of(part)))) for part in plan([url])] == [(f"{url}a.txt", len(TEXT))]
+    url = f"{store.address}/plain/links/"
+    assert [(part.file, b"".join(text_of(part))) for part in plan([url])] == [(f"{url}a.txt", b"a line\n")]
 
 
 def test_what_a_server_sends_only_whole_is_not_parted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,6 +182,17 @@ def test_an_object_store_is_read_as_the_folder_it_holds(scheme: str, store: Stor
     read = [sent for method, key, _, sent in store.asked if method == "GET" and key == "train/a.txt"]
     assert len(read) > 2, "in ranges"
     assert words_of(f"{scheme}://{BUCKET}/train/deep/b.jsonl.gz", None) == words_of(str(local / "train" / "deep"), None)
+
+
+@pytest.mark.clouds
+@pytest.mark.parametrize("scheme", ["s3", "gs"])
+def test_an_object_that_changes_once_the_work_is_planned_is_refused(
+    scheme: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = plan([f"{scheme}://{BUCKET}/other"])  # a listing, which the client keeps
+    monkeypatch.setitem(store.objects, "other/c.txt", OBJECTS["other/c.txt"] + b"and more\n")
+    with pytest.raises(InputError, match=r"c\.txt: file: .*changed while it was read"):
+        list(text_of(parts[0]))
 
 
 @pytest.mark.clouds

@@ -44,6 +44,8 @@ def remote_files(url: str) -> Iterator[tuple[str, int | None, str]]:
             _first, mark, archive = url.partition("::")
             for name in sorted(name for name in system.find(path) if not _hidden(name, path)):
                 size, told = _size_and_state(system.info(name))
+                if name.endswith("/") and not size:
+                    continue  # no text: stores keep such an object where somebody made a folder
                 yield f"{system.unstrip_protocol(name)}{mark}{archive}", size, told + held
         else:
             size, told = _size_and_state(system.info(path))
