@@ -213,7 +213,7 @@ def shared_by(shared: tuple[int, str], _: int) -> tuple[int, str]:
 
 def test_what_is_shared_is_made_once_by_a_worker(cluster: LocalCluster) -> None:
     with connected(address(cluster), lambda *_: None) as engine:
-        ((pid, _),) = set(engine.run(made_by, shared_by, range(8)))
+        ((pid, _),) = set(engine.run(made_by, shared_by, [0] * 8))
     assert pid in cluster_pids(cluster)
 
 
