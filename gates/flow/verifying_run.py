@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,6 @@ from gates.flow.recorded import measure_run
 from gates.flow.review import open_reading
 from gates.flow.sharing import check_shared
 from gates.flow.signed import check_signoffs
-from gates.judge.floors import FloorRule
 from gates.judge.verdict import Verdict, judge, outcomes_of
 from gates.measure.figures import Measurements
 from gates.record.body import check_report, said
@@ -35,12 +35,23 @@ from gates.report.seat import seat_sentences
 
 
 def check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, found: tuple[Notes, Share | None]) -> None:
-    """Derive one finished run again: verdict from measurements, report from both, measurements from generations."""
-    (workspace, cache, reports), (notes, shared) = places, found
+    """Derive one finished run again: verdict from measurements, report from both, measurements from generations.
+
+    What judging draws goes on beside the checks; what fails is told in one order all the same.
+    """
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        _check_run(places, (seal, ended), found, beside)
+
+
+def _check_run(
+    places: tuple[Path, Path, Path], records: tuple[Stored, Stored], found: tuple[Notes, Share | None], beside: Executor
+) -> None:
+    (workspace, cache, reports), (seal, ended), (notes, shared) = places, records, found
     sealed = seal_of(workspace / "prereg", seal)
     store = KeptStore(reports, ended.entry.gate, said(ended, "run", int))
     files = finished_files(store, ended, WITHHELD if shared else ())
     ledger = Ledger(workspace / "prereg")
+    judging = beside.submit(_judged, sealed, files["measurements.json"])
     if shared is None:
         store.check_sessions(ledger)
         store.check_closed(imported=sealed.seal.imported is not None, several=sealed.seal.gate.seats is not None)
@@ -50,11 +61,10 @@ def check_run(places: tuple[Path, Path, Path], seal: Stored, ended: Stored, foun
     measurements = Measurements.parse(files["measurements.json"], where=str(store.folder / "measurements.json"))
     verdict = Verdict.parse(files["verdict.json"], where=str(store.folder / "verdict.json"))
     _check_files(store.folder, sealed, files, (measurements, verdict), notes)
-    rules = _rules(sealed)
-    if isinstance(rules, str):
-        notes.not_derived.append(f"{store.folder / 'verdict.json'}: {rules}")
+    again = judging.result()
+    if isinstance(again, str):
+        notes.not_derived.append(f"{store.folder / 'verdict.json'}: {again}")
     else:
-        again = judge(sealed.seal.gate, measurements, rules)
         if verdict.standing is None:
             notes.not_derived.append(f"{store.folder / 'verdict.json'}: an earlier gates wrote it without a standing")
         else:
@@ -101,12 +111,13 @@ def _check_files(
         raise TamperedError(f"{folder / 'verdict.json'}: it is a verdict on other measurements")
 
 
-def _rules(sealed: SealOnDisk) -> Mapping[str, FloorRule] | str:
-    """The sealed gate's floor rules, or why they are not to be had here."""
+def _judged(sealed: SealOnDisk, measurements: bytes) -> Verdict | str:
+    """The verdict on measurements, or why the sealed gate's floor rules are not to be had here."""
     try:
-        return rules_of(sealed.seal.gate)
+        rules = rules_of(sealed.seal.gate)
     except UsageError as error:
         return f"not derived again: {error.message.replace(chr(10), ' ')}{sealed_with(sealed)}"
+    return judge(sealed.seal.gate, Measurements.parse(measurements, where="measurements.json"), rules)
 
 
 def _check_read(store: RunStore, cache: Path, ledger: Ledger, notes: Notes) -> None:
