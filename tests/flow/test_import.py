@@ -145,6 +145,8 @@ def test_what_comes_after_an_import_is_post_hoc(gate: Path) -> None:
     gate.write_text(yaml.safe_dump(stricter), "utf-8")
     other = json.loads(gates("import", again, "--gate", gate, *MAP, "--json").stdout)
     assert other["run"].endswith("003"), "the same texts under another gate"
+    other = json.loads(gates("import", again, "--gate", gate, *MAP[:-2], "--json").stdout)
+    assert other["run"].endswith("004"), "the same file read otherwise"
 
 
 @pytest.mark.parametrize("file", ["received.jsonl", "generations.jsonl"])

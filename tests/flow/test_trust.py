@@ -15,6 +15,7 @@ from gates.record.seal import latest_seal, write_seal
 from gates.record.store import gate_lock
 from tests.flow.conftest import gates, lines, under_lock
 from tests.flow.threaded import Seat, running
+from tests.seat.faulty import status
 from tests.small import small_workspace
 
 
@@ -75,6 +76,8 @@ def test_a_fingerprint_that_changes_during_a_run_stops_it(gate: Path, seat: Seat
 
 
 def test_other_weights_do_not_continue_a_run(gate: Path, seat: Seat) -> None:
+    seat.at[3] = lambda: setattr(seat, "fault", status(400))
+    seat.at[5] = lambda: setattr(seat, "fault", None)
     seat.at[10] = lambda: setattr(seat, "fingerprint", "f-2")
     assert gates("run", gate).returncode == 4
     seat.fingerprint, seat.weights = "f-1", "other"
@@ -86,7 +89,8 @@ def test_other_weights_do_not_continue_a_run(gate: Path, seat: Seat) -> None:
     seat.weights = "voice-one"
     finished = json.loads(gates("run", gate, "--json").stdout)
     assert finished["attempts"] == 1
-    assert len(lines(gate.parents[1] / "reports/small/001/generations.jsonl")) == 48
+    texts = lines(gate.parents[1] / "reports/small/001/generations.jsonl")
+    assert (len(texts), sum(text["error"] is not None for text in texts)) == (48, 2), "an error is not asked again"
 
 
 def test_an_adapter_served_from_another_path_is_refused(gate: Path, seat: Seat) -> None:
