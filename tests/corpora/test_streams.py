@@ -282,3 +282,5 @@ def test_an_unknown_scheme_and_a_missing_remote_file_are_named() -> None:
         plan(["nosuch://x/y"])
     with pytest.raises(InputError, match="memory://no/such: file: cannot be read"):
         plan(["memory://no/such"])
+    with pytest.raises(InputError, match=r"memory://no/\\x1bc: file: cannot be read: /no/\\x1bc$"):
+        plan(["memory://no/\x1bc"])

@@ -42,7 +42,7 @@ class Parted:
     size=st.integers(1, 200),
     batch=st.integers(1, 30),
 )
-@example(books=[["a", "b"], ["b", "b"], ["a", "a"]], texts=[["a", "a"]], size=40, batch=9)
+@example(books=[["a", "b"], ["b", "b"], ["a", "a"]], texts=[["a", "a"]], size=30, batch=1)
 def test_the_runs_are_the_slow_matchers_however_the_sources_are_parted(
     tmp_path_factory: pytest.TempPathFactory, books: list[list[str]], texts: list[list[str]], size: int, batch: int
 ) -> None:
