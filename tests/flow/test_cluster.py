@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -114,6 +114,27 @@ def test_a_worker_killed_over_its_work_changes_nothing(
         far = overlap(sources, texts, [None] * len(texts), 8, engine)
     assert len(killed) == 1
     assert canonical(far.as_json()) == canonical(near.as_json())
+
+
+def test_results_that_came_are_kept_when_their_workers_die_at_once(cluster: LocalCluster) -> None:
+    with connected(address(cluster), lambda *_: None) as engine:
+        states = engine._client.futures
+
+        def kill(done: int, total: int) -> None:
+            if done == 1:
+                wait_until(lambda: all(state.status == "finished" for state in states.values()))
+                time.sleep(0.2)  # in which the results come, too
+                for pid in cluster_pids(cluster):
+                    os.kill(pid, signal.SIGKILL)
+                wait_until(lambda: any(state.status == "lost" for state in states.values()))
+
+        engine._progress = kill
+        assert list(engine.run(dict, number, [5, 6, 7, 8])) == [5, 6, 7, 8]
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    while not true():
+        time.sleep(0.01)
 
 
 def cluster_pids(cluster: LocalCluster) -> list[int]:

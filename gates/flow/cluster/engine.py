@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from distributed import Client, Future, KilledWorker, as_completed
+from distributed import CancelledError, Client, Future, KilledWorker, as_completed
 
 from gates import __version__
 from gates.errors import GatesError, UsageError
@@ -50,7 +50,8 @@ class Cluster:
         results: dict[int, _Result] = {}
         try:
             for future, result in self._arriving(futures):
-                if future.status != "finished":
+                # Not the future's state: a result that came stays one when the worker that held it dies afterwards.
+                if isinstance(result, CancelledError):
                     raise GatesError(
                         f"the cluster dropped the work, {len(results)} of {len(items)} parts done",
                         next_step="see whether its scheduler runs or was started anew, then give the same command",
