@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -50,6 +51,19 @@ def test_a_home_follows_from_gate_and_order_alone() -> None:
     assert [len(block) for block in blocks(GATE, tasks[2:9])] == [2, 4, 1]
 
 
+class QuietDesk(Desk):
+    """Knows whether nothing is to be written just now."""
+
+    quiet = False
+
+    @asynccontextmanager
+    async def still(self) -> AsyncIterator[None]:
+        async with super().still():
+            self.quiet = True
+            yield
+            self.quiet = False
+
+
 class Driven:
     """Two seats that work off a plan; what was written, told of losses, and of progress."""
 
@@ -62,7 +76,12 @@ class Driven:
         asyncio.run(self._main())
 
     async def _main(self) -> None:
-        desk = Desk(self.written.extend, Tally(task.arm for task in self.tasks), self.watched.append)
+        desk = QuietDesk(self.written.extend, Tally(task.arm for task in self.tasks), self.watched.append)
+
+        def lost(loss: Loss) -> None:
+            assert desk.quiet, "what is told of a loss counts what is written"
+            self.losses.append(loss)
+
         async with AsyncExitStack() as stack:
             going: dict[str, Share] = {}
             for seat, name in zip(self.seats, ("http://a/v1", "http://b/v1"), strict=True):
@@ -70,7 +89,7 @@ class Driven:
                 client = await stack.enter_async_context(SeatClient(seat.url, timeout_s=0.5))
                 run = replace(RUN, gate=GATE, seat=name, beats=("One.", "Two.", "Three.", "Four."))
                 going[name] = Share((), client, run, Clock().pace(concurrency=3), one_of_several=True)
-            await generate_spread(shared(self.tasks, homes(GATE, self.tasks), going), desk, self.losses.append)
+            await generate_spread(shared(self.tasks, homes(GATE, self.tasks), going), desk, lost)
 
     @property
     def seats_of(self) -> dict[Task, str]:
