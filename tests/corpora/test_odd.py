@@ -16,6 +16,7 @@ import pyarrow
 import pyarrow.parquet as pq
 import pytest
 
+from gates.corpora.cluster import pages
 from gates.corpora.files import read_texts
 from gates.corpora.streams.plan import plan
 from gates.corpora.streams.read import documents_of, text_of
@@ -238,3 +239,49 @@ def test_the_files_of_an_archive_are_of_the_kind_that_their_own_names_say(tmp_pa
         (f"zip://in/b.txt::{tmp_path}/x.zip", "text"),
     ]
     assert [one.text for one in documents_of(parts[0])] == [RUN.encode()]
+
+
+def test_a_column_chunk_that_contradicts_its_schema_ends_no_process(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pyarrow.table({"text": [RUN]}), path)
+    optional, required = (b"\x15\x0c\x25" + kind + b"\x18\x04text" for kind in (b"\x02", b"\x00"))
+    found = path.read_bytes()
+    assert found.count(optional) == 1, "the column's kind of repetition, in the footer"
+    path.write_bytes(found.replace(optional, required))
+    with pytest.raises(InputError, match=r"a\.parquet: "):  # pyarrow's object for the chunk ends the process
+        read_all(path)
+
+
+@pytest.mark.parametrize("cut", range(1, 200, 7))
+def test_a_footer_with_less_in_it_is_refused(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pyarrow.table({"text": [RUN]}), path)
+    found = path.read_bytes()
+    length = int.from_bytes(found[-8:-4], "little") - cut
+    path.write_bytes(found[: -8 - cut] + length.to_bytes(4, "little") + found[-4:])
+    with pytest.raises(InputError, match=r"a\.parquet: "):
+        read_all(path)
+
+
+def test_row_groups_are_those_of_pyarrow(tmp_path: Path) -> None:
+    rows = [
+        {"a": {"b": number, "c": [1.5, None]}, "text": f"{RUN} {number}", "d": bool(number % 2)} for number in range(50)
+    ]
+    pq.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet", row_group_size=7)
+    metadata = pq.read_metadata(tmp_path / "a.parquet")
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+    told = [[group.column(at) for at in range(group.num_columns)] for group in groups]
+    found = pages.row_groups(metadata)
+    assert [group.rows for group in found] == [group.num_rows for group in groups] == [7] * 7 + [1]
+    assert [[(chunk.unpacked, chunk.packed, chunk.begin) for chunk in group.chunks] for group in found] == [
+        [
+            (
+                column.total_uncompressed_size,
+                column.total_compressed_size,
+                min(at for at in (column.dictionary_page_offset, column.data_page_offset) if at),
+            )
+            for column in group
+        ]
+        for group in told
+    ]
+    assert len(read_all(tmp_path / "a.parquet")) == 50

@@ -12,7 +12,7 @@ import fsspec
 import pyarrow
 import pyarrow.parquet as pq
 
-from gates.corpora.cluster.pages import check_sizes
+from gates.corpora.cluster import pages
 from gates.errors import GatesError, InputError, UsageError
 from gates.spec.source import located, printable, without_secrets
 
@@ -150,9 +150,7 @@ def unpacked(raw: IO[bytes]) -> IO[bytes]:
 
 def row_groups(raw: IO[bytes]) -> list[int]:
     """The packed bytes of each row group of a Parquet file."""
-    index = pq.read_metadata(raw)
-    groups = map(index.row_group, range(index.num_row_groups))
-    return [sum(group.column(n).total_compressed_size for n in range(group.num_columns)) for group in groups]
+    return [sum(chunk.packed for chunk in group.chunks) for group in pages.row_groups(pq.read_metadata(raw))]
 
 
 def texts(raw: IO[bytes], file: str, begin: int, end: int) -> Iterator[str | None]:
@@ -165,17 +163,19 @@ def texts(raw: IO[bytes], file: str, begin: int, end: int) -> Iterator[str | Non
     """
     index = pq.read_metadata(raw)
     _check_column(file, index.schema.to_arrow_schema())
+    column = [index.schema.column(at).path for at in range(len(index.schema))].index("text")
+    groups = pages.row_groups(index)
     raw.seek(0)
     with pq.ParquetFile(
         raw, metadata=index, pre_buffer=False, read_dictionary=["text"], page_checksum_verification=True
     ) as table:
         for group in range(begin, end):
-            check_sizes(file, raw, index, group)
+            pages.check_sizes(file, raw, (group, groups[group]), column)
         rows = 0
         for batch in table.iter_batches(batch_size=_ROWS, row_groups=range(begin, end), columns=["text"]):
             rows += batch.num_rows
             yield from (value.as_py() for value in batch.column("text"))
-        if rows != (promised := sum(index.row_group(group).num_rows for group in range(begin, end))):
+        if rows != (promised := sum(group.rows for group in groups[begin:end])):
             raise _unusable(file, "rows", f"{rows:,}", f"the footer promises {promised:,}")
 
 

@@ -1,12 +1,18 @@
 """What a Parquet column unpacks to, known before it is unpacked: by the file's footer and by every page's own header.
 
-Sizes in a page's header bind: the reader makes that much room and refuses a page that unpacks to anything else.
-Source: the Apache Parquet format's thrift definition (PageHeader), in thrift's compact protocol.
+Sizes in a page's header bind: the reader makes that much room and refuses a page that unpacks to anything else. The
+footer is read as pyarrow has understood it and writes it anew, but not by its objects for column chunks, which end the
+whole process over some damaged ones. Source: the thrift definition of Apache Parquet, in thrift's compact protocol
+(FileMetaData, PageHeader).
 """
 
 from __future__ import annotations
 
-from typing import IO
+import io
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO, Any
 
 import pyarrow.parquet as pq
 
@@ -19,18 +25,67 @@ LARGEST = 2**30
 _HEAD = 512
 _LONGEST_HEAD = 2**20
 _DEEPEST = 16
+_MARK, _TAIL = 4, 8
+"""The file's first letters; the footer's length and the last letters."""
+
+_TRUTHS, _BYTE, _INT32, _INT64, _DOUBLE, _BINARY, _LISTS, _STRUCT = (1, 2), 3, 5, 6, 7, 8, (9, 10), 12
+_NUMBERS = (4, _INT32, _INT64)
+_KINDS = (*_TRUTHS, _BYTE, *_NUMBERS, _DOUBLE, _BINARY, *_LISTS, _STRUCT)
+"""Of thrift's kinds all but maps, which neither footers nor pages hold."""
+
+_Wanted = Mapping[int, Any]
+"""Fields that are asked for: numbers by their kind, structs and lists of structs by the fields asked of them."""
+
+_SIZES: _Wanted = {6: _INT64, 7: _INT64, 9: _INT64, 11: _INT64}
+_GROUPS: _Wanted = {4: {1: {3: _SIZES}, 3: _INT64}}
+_PAGE: _Wanted = {2: _INT32, 3: _INT32}
 
 
-def check_sizes(file: str, raw: IO[bytes], metadata: pq.FileMetaData, group: int) -> None:
-    """Raise InputError where the column `text` of a row group unpacks to more than LARGEST, or its pages are none."""
-    columns = (metadata.row_group(group).column(at) for at in range(metadata.num_columns))
-    for column in (column for column in columns if column.path_in_schema.split(".")[0] == "text"):
-        if column.total_uncompressed_size > LARGEST:
-            raise _refused(file, group, column.total_uncompressed_size, "by the footer")
-        begin = min(at for at in (column.dictionary_page_offset, column.data_page_offset) if at)
-        unpacked = sum_of_pages(raw, begin, begin + column.total_compressed_size)
-        if unpacked > LARGEST:
-            raise _refused(file, group, unpacked, "by its pages")
+@dataclass(frozen=True)
+class Chunk:
+    """A column of a row group: bytes unpacked and packed, and where its first page begins."""
+
+    unpacked: int
+    packed: int
+    begin: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """A row group: how many rows it promises, and its columns in the order of the schema."""
+
+    rows: int
+    chunks: tuple[Chunk, ...]
+
+
+def row_groups(metadata: pq.FileMetaData) -> list[Group]:
+    """The row groups that a Parquet file's footer names. Raises ValueError for a damaged one."""
+    written = io.BytesIO()
+    metadata.write_metadata_file(written)
+    try:
+        footer = _Struct(written.getvalue()[_MARK:-_TAIL]).read(_GROUPS)
+        return [_group(group) for group in footer.get(4, [])]
+    except (IndexError, KeyError, TypeError) as error:
+        raise ValueError("its footer is damaged") from error
+
+
+def _group(told: Mapping[int, Any]) -> Group:
+    return Group(operator.index(told[3]), tuple(_chunk(column[3]) for column in told[1]))
+
+
+def _chunk(told: Mapping[int, Any]) -> Chunk:
+    unpacked, packed, *begins = (operator.index(told[field]) for field in (6, 7, 9, 11) if field in told)
+    return Chunk(unpacked, packed, min(at for at in begins if at))
+
+
+def check_sizes(file: str, raw: IO[bytes], group: tuple[int, Group], column: int) -> None:
+    """Raise InputError where a row group's column unpacks to more than LARGEST, ValueError where its pages are none."""
+    number, chunk = group[0], group[1].chunks[column]
+    if chunk.unpacked > LARGEST:
+        raise _refused(file, number, chunk.unpacked, "by the footer")
+    unpacked = sum_of_pages(raw, chunk.begin, chunk.begin + chunk.packed)
+    if unpacked > LARGEST:
+        raise _refused(file, number, unpacked, "by its pages")
 
 
 def sum_of_pages(raw: IO[bytes], at: int, end: int) -> int:
@@ -56,7 +111,8 @@ def _page(raw: IO[bytes], at: int) -> tuple[int, int, int]:
         data = raw.read(size)
         try:
             head = _Struct(data)
-            return head.numbers[2], head.numbers[3], head.at
+            sizes = head.read(_PAGE)
+            return sizes[2], sizes[3], head.at
         except IndexError:  # a longer header, with the least and greatest value in it
             if len(data) < size:
                 break
@@ -67,12 +123,43 @@ def _page(raw: IO[bytes], at: int) -> tuple[int, int, int]:
 
 
 class _Struct:
-    """A struct of thrift's compact protocol: the whole numbers in it by their field, and where it ends."""
+    """A struct of thrift's compact protocol; `at` is where it ends once it is read.
+
+    What it holds is read by field: whole numbers, structs, lists of either. Only what is asked for is kept.
+    """
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
-        self.numbers: dict[int, int] = {}
-        self._fields(self.numbers, 0)
+
+    def read(self, wanted: _Wanted, depth: int = 0) -> dict[int, Any]:
+        """The wanted fields that are there. Raises IndexError where the data ends, KeyError for what is no struct."""
+        found: dict[int, Any] = {}
+        field = 0
+        while head := self._byte():
+            field = field + (head >> 4) if head >> 4 else self._number()
+            kind = head & 15
+            # In a struct a truth is told by its kind alone.
+            value = None if kind in _TRUTHS else self._value(kind, wanted.get(field), depth)
+            asked = wanted.get(field)
+            if asked == kind or isinstance(asked, Mapping):
+                found[field] = value
+        return found
+
+    def _value(self, kind: int, wanted: object, depth: int) -> Any:
+        if depth > _DEEPEST or kind not in _KINDS:
+            raise KeyError(kind)
+        if kind in _NUMBERS:
+            return self._number()
+        if kind == _STRUCT:
+            return self.read(wanted if isinstance(wanted, Mapping) else {}, depth + 1)
+        if kind in _LISTS:
+            head = self._byte()
+            size = head >> 4 if head >> 4 < 15 else self._varint()
+            values = (self._value(head & 15, wanted, depth + 1) for _ in range(size))
+            return [value for value in values if wanted is not None]
+        length = self._varint() if kind == _BINARY else 8 if kind == _DOUBLE else 1
+        self.at += length
+        return None
 
     def _byte(self) -> int:
         self.at += 1
@@ -91,30 +178,6 @@ class _Struct:
     def _number(self) -> int:
         found = self._varint()
         return (found >> 1) ^ -(found & 1)
-
-    def _fields(self, numbers: dict[int, int], depth: int) -> None:
-        field = 0
-        while head := self._byte():
-            field = field + (head >> 4) if head >> 4 else self._number()
-            if head & 15 in (4, 5, 6):
-                numbers[field] = self._number()
-            else:
-                self._skip(head & 15, depth)
-
-    def _skip(self, kind: int, depth: int) -> None:
-        if kind in (1, 2):  # a truth, which the kind itself tells
-            return
-        if kind == 3:
-            self.at += 1
-        elif kind == 7:
-            self.at += 8
-        elif kind == 8:
-            length = self._varint()
-            self.at += length
-        elif kind == 12 and depth < _DEEPEST:
-            self._fields({}, depth + 1)
-        else:
-            raise KeyError(kind)  # no page's header holds lists or maps
 
 
 def _refused(file: str, group: int, size: int, told: str) -> InputError:
