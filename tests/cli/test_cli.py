@@ -7,6 +7,8 @@ import errno
 import io
 import json
 import os
+import re
+import stat
 import subprocess
 import sys
 import threading
@@ -242,11 +244,20 @@ def fail(problem: BaseException) -> Callable[..., None]:
     return call
 
 
-def test_a_full_disk_is_said_and_leaves_nothing_half_written(fresh: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("full_for", "named"),
+    [(stat.S_ISREG, r"/prereg/seals/small-\w+\.json"), (stat.S_ISDIR, "")],
+    ids=["file", "folder"],
+)
+def test_a_full_disk_is_said_and_leaves_nothing_half_written(
+    fresh: Small, monkeypatch: pytest.MonkeyPatch, full_for: Callable[[int], bool], named: str
+) -> None:
+    fsync, full_disk = os.fsync, fail(OSError(errno.ENOSPC, "No space left on device"))
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", fail(OSError(errno.ENOSPC, "No space left on device")))
+        patch.setattr(os, "fsync", lambda fd: full_disk() if full_for(os.fstat(fd).st_mode) else fsync(fd))
         full = gates("seal", fresh.gate, "--json", "--yes")
-    refused(full, 2, "prereg/seals/small-", ".json: No space left on device", "next: make room")
+    refused(full, 2, "No space left on device", "next: make room")
+    assert re.match(rf"gates: {re.escape(str(fresh.home.resolve()))}{named}.*: No space left", full.stderr), full.stderr
     assert "No space left on device" in one_document(full)["error"]
     assert fresh.files == []
     assert gates("seal", fresh.gate, "--yes").returncode == 0
